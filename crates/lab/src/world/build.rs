@@ -12,7 +12,7 @@ use roci_control::program::ImageError;
 use roci_control::{Image, Law, Programmed};
 use roci_fabric::fabric::Fabric;
 use roci_fabric::graph::Graph;
-use roci_fabric::net::FabricConfig;
+use roci_fabric::net::{FabricConfig, Net};
 use roci_fabric::packet::HostId;
 use roci_nic::{Classes, Delays, DrainConfig, Host, Path, Simulated};
 use roci_switch::config::CUSTOMARY_FRAME;
@@ -215,4 +215,18 @@ pub(super) fn full_packet(scenario: &Scenario) -> u64 {
 pub(super) fn node_name(graph: &Graph, node: u32) -> &str {
     let node = node as usize;
     graph.hosts.get(node).unwrap_or_else(|| &graph.switches[node - graph.hosts.len()])
+}
+
+/// The name of `port`: its node's and the neighbour's, `s>t`, and its number from 1 among those that lead there, `s>t#2`, where several do.
+pub(super) fn port_name<'a>(net: &Net, port: u32, name: impl Fn(u32) -> &'a str) -> String {
+    let leads_to = |port| net.node_of(net.peer(port));
+    let peer = leads_to(port);
+    let one = format!("{}>{}", name(net.node_of(port)), name(peer));
+    // A host has one link.
+    let (Some(switch), Some(_)) = (net.switch_of(port), net.switch_of(net.peer(port))) else { return one };
+    let parallel = || net.switch_ports(switch).filter(|&other| leads_to(other) == peer);
+    match parallel().count() {
+        1 => one,
+        _ => format!("{one}#{}", parallel().take_while(|&other| other <= port).count()),
+    }
 }

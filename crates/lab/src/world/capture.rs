@@ -1,6 +1,6 @@
 //! Captures: what the taps on chosen nodes record, written as the run goes.
 
-use super::build::node_name;
+use super::build::{node_name, port_name};
 use crate::output::pcap::{self, Direction, Frame, Interface, Node, RocePacket, Sighting};
 use crate::run::RunError;
 use crate::scenario::Scenario;
@@ -44,11 +44,8 @@ impl Capture {
         for port in tapped {
             net.tap(port, true);
             interfaces.insert(port, u32::try_from(announced.len()).expect("fewer than 2^28 ports"));
-            let (node, peer) = (net.node_of(port), net.node_of(net.peer(port)));
-            announced.push(Interface {
-                name: format!("{}>{}", node_name(graph, node), node_name(graph, peer)),
-                rate: net.rate_of_port(port),
-            });
+            let name = port_name(net, port, |node| node_name(graph, node));
+            announced.push(Interface { name, rate: net.rate_of_port(port) });
         }
         let writer = File::create(folder.join(pcap::FILE)).map(BufWriter::new);
         let writer = writer.and_then(|file| pcap::Capture::new(file, &announced)).map_err(failed)?;

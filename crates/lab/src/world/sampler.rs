@@ -4,6 +4,7 @@
 //! is read from when it first holds something at a sample, and a host's port from when it has first been paused, so that
 //! what is not used costs nothing. A port's marks and pauses are told with the first of its queues.
 
+use super::build::port_name;
 use super::driver::{Counted, Driver, Live};
 use crate::results::{FlowSample, QueueSample, Series};
 use crate::scenario::Scenario;
@@ -76,9 +77,8 @@ impl Sampler {
 
     /// Reads a queue from this sample on.
     fn read_from_now(&mut self, net: &Net, port: u32, priority: u8) {
-        let [node, peer] = [net.node_of(port), net.node_of(net.peer(port))];
-        let [node, peer] = [node, peer].map(|node| &self.nodes[node as usize]);
-        self.series.add_queue(format!("{node}>{peer}:{priority}"));
+        let name = port_name(net, port, |node| &self.nodes[node as usize]);
+        self.series.add_queue(format!("{name}:{priority}"));
         self.queues.push(Queue { port, priority, first: priority == self.data });
         self.known[port as usize] |= 1 << priority;
     }

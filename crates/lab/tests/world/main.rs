@@ -622,3 +622,31 @@ fn what_came_beyond_a_missing_packet_is_delivered_when_it_comes() {
     assert!((8e9..9.2e9).contains(&fastest), "{fastest}");
     assert!(at.values().filter(|goodput| **goodput == 0.0).count() < at.len() / 20, "{at:?}");
 }
+
+#[test]
+fn queues_of_parallel_links_have_names_of_their_own() {
+    let text = r#"
+        [topology]
+        kind = "graph"
+        hosts = ["a", "b"]
+        switches = ["s", "t"]
+        links = [
+            { a = "a", b = "s", rate = "100Gb/s", delay = "1us" },
+            { a = "s", b = "t", rate = "40Gb/s", delay = "1us" },
+            { a = "t", b = "b", rate = "100Gb/s", delay = "1us" },
+            { a = "t", b = "s", rate = "40Gb/s", delay = "1us" },
+        ]
+        [[traffic]]
+        kind = "closed-loop"
+        src = "a"
+        dst = "b"
+        qps = 32
+        message = "64KB"
+        count = 1
+        [measure]
+        sample = "1us"
+        "#;
+    let results = run(text, &[]);
+    let names = results.series.queue_names().iter().filter(|name| name.starts_with("s>t"));
+    assert_eq!(names.collect::<Vec<_>>(), ["s>t#1:3", "s>t#2:3"]);
+}
