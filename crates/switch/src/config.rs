@@ -22,6 +22,9 @@ pub struct SwitchConfig {
     pub alpha: Ratio,
     /// ECN marking; `None` is off. Default 5 KB, 200 KB, 1 % (the DCQCN paper's).
     pub ecn: Option<Red>,
+    /// The rate of the ports that `ecn` is for: queues of others have its lengths in proportion to their rate. `None`, the
+    /// default: it is for all as it stands.
+    pub ecn_rate: Option<BitsPerSec>,
     /// Where it looks at the queue's length. Default as a packet leaves.
     pub marking: Marking,
     /// Cutting off payloads instead of dropping packets; `None` is off, the default.
@@ -39,6 +42,7 @@ impl Default for SwitchConfig {
             pfc: Some(Pfc::default()),
             alpha: Ratio::ONE,
             ecn: Some(Red::default()),
+            ecn_rate: None,
             marking: Marking::Departure,
             trim: None,
             queues: Buffering::PerPriority,
@@ -48,6 +52,12 @@ impl Default for SwitchConfig {
 }
 
 impl SwitchConfig {
+    /// The marking of a port of `rate`.
+    pub fn marking_at(&self, rate: BitsPerSec) -> Option<Red> {
+        let red = self.ecn?;
+        Some(self.ecn_rate.map_or(red, |of| red.scaled(rate, of)))
+    }
+
     /// Octets of the buffer that a switch with these links keeps as headroom and reserve of its lossless priorities: the
     /// rest is shared, and some must be left.
     pub fn set_aside(&self, links: &[LinkSpec]) -> u64 {

@@ -1,6 +1,6 @@
 //! ECN marking by queue length: RED's line from kmin to kmax, or a step.
 
-use roci_units::{Bytes, Random, Ratio};
+use roci_units::{BitsPerSec, Bytes, Random, Ratio};
 
 /// Marks none up to `kmin`, all from `kmax` on, and between them a share that grows from none to `pmax`.
 ///
@@ -26,6 +26,16 @@ impl Red {
     /// Whether it makes sense: `kmin ≤ kmax`, both below 4 GiB, and `pmax ≤ 1`.
     pub const fn is_valid(&self) -> bool {
         self.kmin.0 <= self.kmax.0 && self.kmax.0 <= u32::MAX as u64 && self.pmax.is_proper()
+    }
+
+    /// The same in time for a port of `rate`, where it is meant for one of `of`: lengths in proportion, rounded down, below 4 GiB.
+    #[must_use]
+    pub fn scaled(&self, rate: BitsPerSec, of: BitsPerSec) -> Self {
+        let scaled = |length: Bytes| {
+            let octets = u128::from(length.0) * u128::from(rate.0) / u128::from(of.0.max(1));
+            Bytes(u32::try_from(octets).unwrap_or(u32::MAX).into())
+        };
+        Self { kmin: scaled(self.kmin), kmax: scaled(self.kmax), pmax: self.pmax }
     }
 
     /// Whether to mark a packet at a queue of `octets`: exact, for the share is a ratio of integers and so is the
@@ -60,6 +70,18 @@ mod tests {
             let deviation = (f64::from(draws) * share * (1.0 - share)).sqrt();
             assert!((marked - f64::from(draws) * share).abs() < 5.0 * deviation, "{octets}: {marked}");
         }
+    }
+
+    #[test]
+    fn thresholds_for_one_rate_are_scaled_to_another() {
+        let gbps = BitsPerSec::from_gbps;
+        let red = Red { kmin: Bytes(100_000), kmax: Bytes(400_000), pmax: Ratio::new(1, 5) };
+        let lengths =
+            |rate| (red.scaled(gbps(rate), gbps(25)).kmin.0, red.scaled(gbps(rate), gbps(25)).kmax.0);
+        assert_eq!([25, 100, 10].map(lengths), [(100_000, 400_000), (400_000, 1_600_000), (40_000, 160_000)]);
+        let long = Red { kmax: Bytes(4_000_000_000), ..red }.scaled(gbps(400), gbps(1));
+        assert_eq!(long.kmax.0, u64::from(u32::MAX));
+        assert!(long.is_valid());
     }
 
     #[test]

@@ -216,8 +216,8 @@ impl Switch {
             trim: config.trim.map(|trim| Cuts::new(&trim, config.max_frame)),
             flows: (config.queues == Buffering::PerFlow).then(FlowQueues::default),
         };
-        for port in own {
-            switch.set_marking(port, config.ecn)?;
+        for (port, link) in own.iter_mut().zip(links) {
+            switch.set_marking(port, config.marking_at(link.rate))?;
         }
         Ok(switch)
     }

@@ -111,8 +111,15 @@ impl Switch {
     /// What a user should know of ECN that never marks: without PFC a queue drops packets before it is as long as kmin. A
     /// queue that has α times what is free holds at most α / (1 + α) of the buffer.
     pub(super) fn unmarked_note(&self) -> Option<String> {
-        let SwitchConfig { buffer, pfc: None, alpha, ecn: Some(Red { kmin, .. }), trim: None, .. } =
-            &self.config
+        let SwitchConfig {
+            buffer,
+            pfc: None,
+            alpha,
+            ecn: Some(Red { kmin, .. }),
+            ecn_rate: None,
+            trim: None,
+            ..
+        } = &self.config
         else {
             return None;
         };
@@ -311,6 +318,7 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
             config.ecn = Some(read_ecn(ecn, base.ecn.unwrap_or_default())?);
             let at = [("dequeue", Marking::Departure), ("enqueue", Marking::Arrival)];
             config.marking = ecn.word("at", &at)?.unwrap_or(base.marking);
+            config.ecn_rate = ecn.rate("rate")?.or(base.ecn_rate);
         }
     }
     let trim_on = Trim {

@@ -4,6 +4,7 @@ use super::*;
 use crate::traffic::spec::{Op, Repeat};
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use roci_switch::SwitchConfig;
 use roci_switch::config::Headroom;
 use roci_units::{Bytes, Ratio};
 
@@ -280,6 +281,22 @@ until = "10ms"
     assert_eq!((atomics.common.op, atomics.message), (Op::FetchAdd, Bytes(8)));
     let Traffic::Incast(incast) = &scenario.traffic[2] else { panic!("incast") };
     assert_eq!(incast.repeat, Repeat::Load(Ratio::new(1, 50)));
+}
+
+#[test]
+fn thresholds_that_are_for_a_rate_are_scaled_for_ports_of_others() {
+    let text = star(&format!(
+        "[switch]\necn = {{ kmin = \"100KB\", kmax = \"400KB\", rate = \"25Gb/s\" }}\n[[switch.on]]\nswitches = [\"s0\"]\n\
+         ecn = {{ kmin = \"50KB\" }}\n{PERMUTATION}"
+    ));
+    let scenario = parse(&text).unwrap();
+    let lengths = |config: &SwitchConfig, gbps| {
+        config.marking_at(BitsPerSec::from_gbps(gbps)).map(|red| (red.kmin.0, red.kmax.0))
+    };
+    assert_eq!(lengths(&scenario.switch.config, 25), Some((100_000, 400_000)));
+    assert_eq!(lengths(&scenario.switch.config, 100), Some((400_000, 1_600_000)));
+    let other = scenario.switch.config_of("s0", BitsPerSec::from_gbps(10));
+    assert_eq!(lengths(other, 50), Some((100_000, 800_000)), "the rate is as in [switch]");
 }
 
 #[test]

@@ -122,6 +122,12 @@ pub static ECN: Section = section(
             "Step marking, in place of the three: everything is marked above this queue length, nothing below (DCTCP).",
         ),
         key(
+            "rate",
+            "a rate, such as `\"100Gb/s\"`",
+            "every port's own",
+            "The rate of the ports that these lengths are for: other ports have them in proportion to their rate, as tables of thresholds by rate have it.",
+        ),
+        key(
             "at",
             "`\"dequeue\"` or `\"enqueue\"`",
             "`\"dequeue\"`",
