@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::csr::Csrs;
-use crate::execute::{self, NoWatch, Watch};
-use crate::instruction::{Instruction, Register};
+use crate::execute;
+use crate::instruction::Register;
 use crate::memory::{Memory, Refusal};
 use crate::program::Program;
 
@@ -159,25 +159,7 @@ impl Core {
     /// used up. A run goes over its budget by at most the code's longest way without a backward jump.
     pub fn run<C: Csrs + ?Sized>(&mut self, csrs: &mut C, budget: u64) -> Stop {
         self.state.limit = self.state.cycles.saturating_add(budget);
-        execute::run(self, csrs, &mut NoWatch)
-    }
-
-    /// As [`Core::run`], and calls `watch(pc, instruction, cycles)` for each instruction that retires.
-    pub fn run_watched<C: Csrs + ?Sized>(
-        &mut self,
-        csrs: &mut C,
-        budget: u64,
-        watch: impl FnMut(u32, Instruction, u32),
-    ) -> Stop {
-        struct Each<F>(F);
-        impl<F: FnMut(u32, Instruction, u32)> Watch for Each<F> {
-            #[inline(always)]
-            fn retired(&mut self, pc: u32, instruction: Instruction, cycles: u32) {
-                (self.0)(pc, instruction, cycles);
-            }
-        }
-        self.state.limit = self.state.cycles.saturating_add(budget);
-        execute::run(self, csrs, &mut Each(watch))
+        execute::run(self, csrs)
     }
 
     /// Carries out one instruction; `None` when nothing stops the run behind it.

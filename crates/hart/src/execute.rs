@@ -7,27 +7,15 @@ use crate::instruction::{Instruction, Op, Register, Shape};
 use crate::memory::Refusal;
 use crate::program::{Program, Step};
 
-/// Sees each instruction as it retires.
-pub(crate) trait Watch {
-    fn retired(&mut self, pc: u32, instruction: Instruction, cycles: u32);
-}
-
-pub(crate) struct NoWatch;
-
-impl Watch for NoWatch {
-    #[inline(always)]
-    fn retired(&mut self, _: u32, _: Instruction, _: u32) {}
-}
-
 /// Runs up to the limit in the core's state.
-pub(crate) fn run<C: Csrs + ?Sized, W: Watch>(core: &mut Core, csrs: &mut C, watch: &mut W) -> Stop {
+pub(crate) fn run<C: Csrs + ?Sized>(core: &mut Core, csrs: &mut C) -> Stop {
     // Without a step to end it, the loop ends with a stop.
-    interpret::<C, W, false>(core, csrs, watch).unwrap_or(Stop::Budget)
+    interpret::<C, false>(core, csrs).unwrap_or(Stop::Budget)
 }
 
 /// Carries out one instruction.
 pub(crate) fn step<C: Csrs + ?Sized>(core: &mut Core, csrs: &mut C) -> Option<Stop> {
-    interpret::<C, NoWatch, true>(core, csrs, &mut NoWatch)
+    interpret::<C, true>(core, csrs)
 }
 
 /// What a CSR instruction does to the run.
@@ -101,11 +89,7 @@ fn access<C: Csrs + ?Sized>(
 /// instructions is likewise the index and something that only jumps change. Both, and the program counter, are made where
 /// someone looks.
 #[inline(always)]
-fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
-    core: &mut Core,
-    csrs: &mut C,
-    watch: &mut W,
-) -> Option<Stop> {
+fn interpret<C: Csrs + ?Sized, const ONE: bool>(core: &mut Core, csrs: &mut C) -> Option<Stop> {
     let Core { state, memory, program } = core;
     let program: &Program = program;
     let code: &[Step] = &program.code;
@@ -181,7 +165,6 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
         macro_rules! jump {
             ($next:expr, $cost:expr, $back:expr) => {{
                 let (next, cost) = ($next, u32::from($cost));
-                watch.retired(address!(), step.instruction, cost);
                 let then = now!().wrapping_add(cost.into());
                 count = count.wrapping_add(u64::from(at) + 1).wrapping_sub(next.into());
                 at = next;
@@ -245,7 +228,6 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
         /// Stops behind a write.
         macro_rules! written {
             () => {{
-                watch.retired(address!(), step.instruction, u32::from(step.cost));
                 let stop = Stop::Written { csr: step.instruction.csr() };
                 let then = now!().wrapping_add(step.cost.into());
                 at += 1;
@@ -359,7 +341,6 @@ fn interpret<C: Csrs + ?Sized, W: Watch, const ONE: bool>(
             Act::Illegal => break Cause::Illegal { word: uimm!() },
         }
 
-        watch.retired(address!(), step.instruction, u32::from(step.cost));
         if ONE {
             let then = now!().wrapping_add(step.cost.into());
             at += 1;
