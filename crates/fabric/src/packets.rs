@@ -42,14 +42,6 @@ impl Extra {
         &self.hops[..usize::from(self.hop_count)]
     }
 
-    /// Asks the switches on the way to tell, or carries their answer back: sets the hops.
-    #[expect(clippy::cast_possible_truncation, reason = "at most 8")]
-    pub fn set_hops(&mut self, hops: &[Hop]) {
-        let count = hops.len().min(HOPS);
-        self.hops[..count].copy_from_slice(&hops[..count]);
-        self.hop_count = count as u8;
-    }
-
     /// Whether switches add their hop.
     pub const fn traced(&self) -> bool {
         self.traced

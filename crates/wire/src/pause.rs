@@ -46,8 +46,6 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Octets of a PAUSE frame on the wire, frame check sequence included.
-    pub const FRAME_LEN: usize = MIN_FRAME;
     /// Octets of a PAUSE frame as emitted and captured, without frame check sequence.
     pub const LEN: usize = MIN_FRAME - FCS_LEN;
 

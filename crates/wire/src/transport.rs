@@ -8,7 +8,7 @@ use crate::icrc::{ICRC_LEN, icrc_of_payload};
 use crate::ip::Ip;
 use crate::layout::{Layout, LayoutWords, RethForm, ndp};
 use crate::octets::Writer;
-use crate::opcode::{Opcode, Shape};
+use crate::opcode::Shape;
 use crate::syndrome::Syndrome;
 use crate::{Flags, Header, PacketError};
 
@@ -280,10 +280,4 @@ fn word(rest: &mut &[u8]) -> Result<u32, PacketError> {
         rest.split_first_chunk().ok_or(PacketError::Truncated { got: rest.len(), need: 4 })?;
     *rest = after;
     Ok(u32::from_be_bytes(*octets))
-}
-
-/// Whether a switch may stamp telemetry into a packet with `opcode`: only what carries payload; an acknowledgement
-/// brings the stamps of the packet that it answers back to the sender.
-pub const fn takes_stamps(opcode: Opcode) -> bool {
-    opcode.shape().has(Shape::PAYLOAD)
 }

@@ -343,14 +343,6 @@ impl Image {
         &self.program
     }
 
-    /// Whether it runs as host code.
-    pub fn is_translated(&self) -> bool {
-        #[cfg(feature = "translate")]
-        return self.translation.is_some();
-        #[cfg(not(feature = "translate"))]
-        false
-    }
-
     /// The proved bound of an event of `side` in cycles; `None` where it was not checked, or has no such side.
     pub fn bound(&self, side: Side) -> Option<u64> {
         self.bounds[side as usize]

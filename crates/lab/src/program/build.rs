@@ -18,9 +18,6 @@ const LINKER_SCRIPT: &str = include_str!("../../../../firmware/link.ld");
 /// The compilers that will do, in the order in which they are tried.
 pub const COMPILERS: [&str; 3] = ["riscv64-unknown-elf-gcc", "riscv32-unknown-elf-gcc", "riscv-none-elf-gcc"];
 
-/// The compiler release that our own images were built with.
-pub const OUR_RELEASE: &str = "12.2.0";
-
 /// Where what is not wanted goes.
 const NOWHERE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
 
