@@ -1,16 +1,10 @@
 //! What each law does to a run: an incast that overflows nothing but shows who holds the queue down.
 
 use roci_lab::results::{FlowStatus, Results};
-use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
-use roci_lab::world::SimulatedWorld;
+use support::{overrides, run, star};
 
-fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
-    let overrides: Vec<_> =
-        overrides.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
-    let scenario = Scenario::parse(text, "here.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
-    SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"))
-}
+mod support;
 
 const INCAST: &str = r#"
     [topology]
@@ -66,22 +60,21 @@ fn every_law_holds_the_queue_below_that_without_one() {
 
 #[test]
 fn a_window_that_shuts_asks_for_an_answer_however_rarely_packets_are_acknowledged() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 4
-        rate = "100Gb/s"
-        delay = "1us"
+    let text = star(
+        4,
+        "100Gb/s",
+        r#"
         [[traffic]]
         kind = "permutation"
         size = "10MB"
-        "#;
+        "#,
+    );
     let laws = ["hpcc", "nscc", "swift", "dctcp"].map(|law| ("transport.control.law", law));
     for (key, value) in
         laws.into_iter().chain([("transport.max_in_flight", "4"), ("transport.max_in_flight", "17")])
     {
         for every in ["8", "64", "1000"] {
-            let results = run(text, &[(key, value), ("transport.ack_every", every)]);
+            let results = run(&text, &[(key, value), ("transport.ack_every", every)]);
             let flows = &results.flows;
             assert!(flows.iter().all(|flow| flow.status == FlowStatus::OK), "{value}, {every}");
             assert_eq!(flows.iter().map(|flow| flow.retransmitted).sum::<u32>(), 0, "{value}, {every}");
@@ -91,21 +84,20 @@ fn a_window_that_shuts_asks_for_an_answer_however_rarely_packets_are_acknowledge
 
 #[test]
 fn a_loss_costs_no_timeout_for_each_window_that_is_sent_again() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 4
-        rate = "100Gb/s"
-        delay = "1us"
+    let text = star(
+        4,
+        "100Gb/s",
+        r#"
         [faults]
         loss = 0.001
         [[traffic]]
         kind = "permutation"
         size = "10MB"
-        "#;
+        "#,
+    );
     for law in ["hpcc", "nscc", "swift", "dctcp"] {
         let timeouts = |every| {
-            let results = run(text, &[("transport.control.law", law), ("transport.ack_every", every)]);
+            let results = run(&text, &[("transport.control.law", law), ("transport.ack_every", every)]);
             assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{law}");
             results.flows.iter().map(|flow| flow.timeouts).sum::<u32>()
         };
@@ -117,12 +109,10 @@ fn a_loss_costs_no_timeout_for_each_window_that_is_sent_again() {
 
 #[test]
 fn a_law_of_one_flow_leaves_the_others_alone() {
-    let flows = r#"
-        [topology]
-        kind = "star"
-        hosts = 3
-        rate = "10Gb/s"
-        delay = "1us"
+    let flows = star(
+        3,
+        "10Gb/s",
+        r#"
         [transport]
         control = { law = "none" }
         [[traffic]]
@@ -131,8 +121,9 @@ fn a_law_of_one_flow_leaves_the_others_alone() {
             { name = "window", src = "h1", dst = "h0", op = "write", size = "1MB", control = { law = "dctcp", first_window = "2KB", wmax = "2KB" } },
             { name = "free", src = "h2", dst = "h0", op = "write", size = "1MB" },
         ]
-        "#;
-    let results = run(flows, &[]);
+        "#,
+    );
+    let results = run(&flows, &[]);
     let fct = |own: bool| {
         let flow = results.flows.iter().find(|flow| (flow.control > 0) == own).unwrap();
         flow.end.since(flow.start).as_secs_f64()
@@ -142,10 +133,7 @@ fn a_law_of_one_flow_leaves_the_others_alone() {
 
 #[test]
 fn hpcc_switches_telemetry_on_and_says_where_it_is_switched_off() {
-    let told = |overrides: &[(&str, &str)]| {
-        let overrides: Vec<_> = overrides.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
-        Scenario::parse(INCAST, "here.toml", &overrides)
-    };
+    let told = |set: &[(&str, &str)]| Scenario::parse(INCAST, "here.toml", &overrides(set));
     assert!(told(&[("transport.control", "hpcc")]).unwrap().switch.int);
     assert!(!told(&[("transport.control", "dctcp")]).unwrap().switch.int);
     let error = told(&[("transport.control", "hpcc"), ("switch.int", "false")]).unwrap_err();
@@ -154,12 +142,10 @@ fn hpcc_switches_telemetry_on_and_says_where_it_is_switched_off() {
 
 #[test]
 fn homa_fares_on_nics_that_send_in_bursts_as_on_an_ideal_one() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 5
-        rate = "100Gb/s"
-        delay = "1us"
+    let text = star(
+        5,
+        "100Gb/s",
+        r#"
         [nic]
         model = "ideal"
         [transport]
@@ -171,10 +157,11 @@ fn homa_fares_on_nics_that_send_in_bursts_as_on_an_ideal_one() {
         message = "100KB"
         depth = 4
         count = 20
-        "#;
+        "#,
+    );
     let end = |model: &str, op: &str| {
         let model = format!("\"{model}\"");
-        let results = run(text, &[("nic.model", model.as_str()), ("traffic.0.op", op)]);
+        let results = run(&text, &[("nic.model", model.as_str()), ("traffic.0.op", op)]);
         results.flows.iter().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max)
     };
     for op in ["send", "write"] {
@@ -249,13 +236,11 @@ fn the_oldest_message_has_its_share_of_the_link_though_shorter_ones_never_end_un
 
 #[test]
 fn messages_that_others_hold_back_wait_under_homa_and_are_not_sent_again() {
-    let text = r#"
+    let text = star(
+        9,
+        "10Gb/s",
+        r#"
         stop = "100ms"
-        [topology]
-        kind = "star"
-        hosts = 9
-        rate = "10Gb/s"
-        delay = "1us"
         [transport]
         control = { law = "homa", oldest = 0 }
         [[traffic]]
@@ -263,8 +248,9 @@ fn messages_that_others_hold_back_wait_under_homa_and_are_not_sent_again() {
         senders = 8
         receiver = "h0"
         size = "2GB"
-        "#;
-    let results = run(text, &[]);
+        "#,
+    );
+    let results = run(&text, &[]);
     let again: u32 = results.flows.iter().map(|flow| flow.retransmitted).sum();
     let drops: u64 = results.switches.iter().map(|switch| switch.drops).sum();
     assert_eq!((again, drops), (0, 0));
@@ -310,12 +296,10 @@ fn a_read_from_an_idle_host_does_not_wait_for_those_from_a_busy_one_under_homa()
 
 #[test]
 fn hundreds_whose_packets_one_host_pulls_in_turn_wait_for_them_without_a_timeout() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 201
-        rate = "10Gb/s"
-        delay = "1us"
+    let text = star(
+        201,
+        "10Gb/s",
+        r#"
         [switch]
         pfc = false
         trimming = true
@@ -325,9 +309,10 @@ fn hundreds_whose_packets_one_host_pulls_in_turn_wait_for_them_without_a_timeout
         kind = "incast"
         senders = 200
         size = "100KB"
-        "#;
+        "#,
+    );
     for op in ["write", "read"] {
-        let results = run(text, &[("traffic.0.op", op)]);
+        let results = run(&text, &[("traffic.0.op", op)]);
         assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{op}");
         let timeouts: u32 = results.flows.iter().map(|flow| flow.timeouts).sum();
         assert_eq!(timeouts, 0, "{op}");

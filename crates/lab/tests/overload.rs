@@ -6,12 +6,14 @@ use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
 use roci_units::{Instant, Span};
 use std::path::Path;
+use support::overrides;
 
-fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
-    let overrides: Vec<_> =
-        overrides.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+#[expect(dead_code, reason = "other tests look at more")]
+mod support;
+
+fn run(text: &str, set: &[(&str, &str)]) -> Results {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/overload.toml");
-    let scenario = Scenario::parse(text, &file.display().to_string(), &overrides)
+    let scenario = Scenario::parse(text, &file.display().to_string(), &overrides(set))
         .unwrap_or_else(|error| panic!("{error}"));
     SimulatedWorld
         .run(&scenario, scenario.seed, None, &mut |_| Go::On)

@@ -5,6 +5,9 @@ mod packets;
 mod recorded;
 mod replaced;
 mod settings;
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "other tests look at more")]
+mod support;
 mod twins;
 
 use roci_lab::results::series::Metric;
@@ -13,21 +16,18 @@ use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
 use std::path::Path;
+use support::overrides;
 
 const ADVCAM: &str = "../../scenarios/advcam-incast.toml";
 
-fn scenario(file: &str, overrides: &[(&str, &str)]) -> Scenario {
-    let overrides: Vec<_> =
-        overrides.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
-    Scenario::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(file), &overrides)
+fn scenario(file: &str, set: &[(&str, &str)]) -> Scenario {
+    Scenario::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(file), &overrides(set))
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn text(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, String> {
-    let overrides: Vec<_> =
-        overrides.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+fn text(text: &str, set: &[(&str, &str)]) -> Result<Scenario, String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs.toml");
-    Scenario::parse(text, &file.display().to_string(), &overrides).map_err(|error| error.to_string())
+    Scenario::parse(text, &file.display().to_string(), &overrides(set)).map_err(|error| error.to_string())
 }
 
 fn run(scenario: &Scenario) -> Results {

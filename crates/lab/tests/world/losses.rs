@@ -1,6 +1,6 @@
 //! What is lost, and what comes of it.
 
-use super::{CLOSED_LOOP, INCAST, run};
+use super::{CLOSED_LOOP, INCAST, run, star};
 use roci_lab::results::{FlowStatus, Results};
 use roci_nic::arch::counters::Cause;
 use roci_transport::Status;
@@ -8,12 +8,10 @@ use roci_units::{Instant, Span};
 
 #[test]
 fn without_retries_the_first_nak_ends_a_flow_and_with_some_progress_restores_them() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "10Gb/s"
-        delay = "1us"
+    let text = star(
+        2,
+        "10Gb/s",
+        r#"
         [transport]
         control = "none"
         [[traffic]]
@@ -22,11 +20,12 @@ fn without_retries_the_first_nak_ends_a_flow_and_with_some_progress_restores_the
         [[faults.on]]
         link = "h0>s0"
         loss = 0.01
-        "#;
-    let failed = &run(text, &[("transport.retry", "0")]).flows[0];
+        "#,
+    );
+    let failed = &run(&text, &[("transport.retry", "0")]).flows[0];
     assert_eq!(failed.status, FlowStatus::Completed(Status::TransportRetryCounterExceeded));
     assert_eq!((failed.naks, failed.timeouts), (1, 0));
-    let whole = &run(text, &[]).flows[0];
+    let whole = &run(&text, &[]).flows[0];
     assert_eq!(whole.status, FlowStatus::OK);
     assert!(whole.naks > 7, "more than the retries that there are: {}", whole.naks);
 }
@@ -93,12 +92,10 @@ fn windows_share_a_link_that_drops_and_are_seen_over_time() {
 
 #[test]
 fn responses_that_are_sent_again_are_counted_and_add_to_the_throughput() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "10Gb/s"
-        delay = "1us"
+    let text = star(
+        2,
+        "10Gb/s",
+        r#"
         [transport]
         control = "none"
         [[traffic]]
@@ -106,9 +103,10 @@ fn responses_that_are_sent_again_are_counted_and_add_to_the_throughput() {
         flows = [{ src = "h0", dst = "h1", op = "read", size = "1MB" }]
         [faults]
         loss = 0.01
-        "#;
+        "#,
+    );
     for recovery in ["go-back-n", "irn", "srnic"] {
-        let results = run(text, &[("transport.recovery", recovery)]);
+        let results = run(&text, &[("transport.recovery", recovery)]);
         let flow = &results.flows[0];
         assert_eq!(flow.status, FlowStatus::OK);
         assert!(flow.retransmitted > 0, "{recovery}: nothing was lost, so nothing was tested");
@@ -183,12 +181,10 @@ fn a_nic_that_pauses_drops_nothing_and_what_one_drops_that_cannot_is_told() {
 
 #[test]
 fn reads_and_writes_of_tcps_programs_outlive_the_same_outage() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "25Gb/s"
-        delay = "1us"
+    let text = star(
+        2,
+        "25Gb/s",
+        r#"
         [switch]
         pfc = false
         [transport]
@@ -201,7 +197,8 @@ fn reads_and_writes_of_tcps_programs_outlive_the_same_outage() {
         from = "20us"
         until = "10ms"
         loss = 1.0
-        "#;
+        "#,
+    );
     for recovery in ["reno", "newreno", "sack"] {
         for op in ["read", "write"] {
             let results = run(&text.replace("read", op), &[("transport.recovery", recovery)]);
@@ -213,13 +210,11 @@ fn reads_and_writes_of_tcps_programs_outlive_the_same_outage() {
 
 #[test]
 fn requests_of_reads_and_atomics_are_not_lost_where_packets_are_trimmed() {
-    let text = r#"
+    let text = star(
+        9,
+        "10Gb/s",
+        r#"
         stop = "2ms"
-        [topology]
-        kind = "star"
-        hosts = 9
-        rate = "10Gb/s"
-        delay = "1us"
         [switch]
         pfc = false
         trimming = true
@@ -232,8 +227,9 @@ fn requests_of_reads_and_atomics_are_not_lost_where_packets_are_trimmed() {
         depth = 16
         op = "read"
         message = "8B"
-        "#;
-    for text in [text.to_owned(), text.replace("\"read\"", "\"fetch-add\"").replace("message = \"8B\"", "")] {
+        "#,
+    );
+    for text in [text.clone(), text.replace("\"read\"", "\"fetch-add\"").replace("message = \"8B\"", "")] {
         let results = run(&text, &[]);
         let counted =
             results.flows.iter().map(|flow| u64::from(flow.timeouts + flow.retransmitted)).sum::<u64>();
@@ -260,12 +256,10 @@ fn an_atomic_whose_request_came_behind_a_gap_is_not_asked_for_again() {
 /// A responder that a law has slowed down until a packet takes 33 ms is given up after eight timeouts of 500 us, and the run says why.
 #[test]
 fn reads_that_are_given_up_for_the_slowness_of_their_responder_are_told_of() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "10Gb/s"
-        delay = "1us"
+    let text = star(
+        2,
+        "10Gb/s",
+        r#"
         [transport]
         timeout = "500us"
         control = { law = "dcqcn", first_rate = "1/1000", increase_timer = "10ms", byte_counter = "1GB", rmin = "1Mb/s" }
@@ -275,11 +269,12 @@ fn reads_that_are_given_up_for_the_slowness_of_their_responder_are_told_of() {
         [[faults.on]]
         link = "h1>s0"
         cnp = { threshold = "100Mb/s", window = "5us", cooldown = "5us" }
-        "#;
-    let results = run(text, &[]);
+        "#,
+    );
+    let results = run(&text, &[]);
     assert_eq!(results.flows[0].status, FlowStatus::Completed(Status::TransportRetryCounterExceeded));
     let told = |results: &Results| results.warnings.iter().any(|said| said.contains("`dcqcn` let slow at "));
     assert!(told(&results), "{:?}", results.warnings);
-    let patient = run(text, &[("transport.timeout", "100ms")]);
+    let patient = run(&text, &[("transport.timeout", "100ms")]);
     assert!(patient.flows[0].status == FlowStatus::OK && !told(&patient), "{:?}", patient.flows[0]);
 }

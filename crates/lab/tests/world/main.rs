@@ -10,18 +10,14 @@ use roci_transport::Status;
 use roci_wire::{Layout, Opcode, Packet, Shape};
 use std::collections::BTreeMap;
 use std::path::Path;
+use support::{run, star};
 
 mod losses;
 mod paces;
 mod pauses;
 mod receiving;
-
-fn run(text: &str, overrides: &[(&str, &str)]) -> Results {
-    let overrides: Vec<_> =
-        overrides.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
-    let scenario = Scenario::parse(text, "here.toml", &overrides).unwrap_or_else(|error| panic!("{error}"));
-    SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"))
-}
+#[path = "../support/mod.rs"]
+mod support;
 
 const INCAST: &str = r#"
     [topology]
@@ -139,12 +135,10 @@ fn what_is_under_way_has_goodput_within_the_line() {
 
 #[test]
 fn reads_have_goodput_within_the_line_whether_they_go_on_or_have_failed() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "10Gb/s"
-        delay = "1us"
+    let text = star(
+        2,
+        "10Gb/s",
+        r#"
         [transport]
         control = "none"
         timeout = "20us"
@@ -152,10 +146,11 @@ fn reads_have_goodput_within_the_line_whether_they_go_on_or_have_failed() {
         [[traffic]]
         kind = "flows"
         flows = [{ src = "h0", dst = "h1", op = "read", size = "1MB" }]
-        "#;
+        "#,
+    );
     for recovery in ["go-back-n", "irn", "srnic"] {
         let recovery = ("transport.recovery", recovery);
-        let results = run(text, &[recovery, ("stop", "400us")]);
+        let results = run(&text, &[recovery, ("stop", "400us")]);
         let flow = &results.flows[0];
         assert_eq!(flow.status, FlowStatus::Running);
         assert!((400_000..500_000).contains(&flow.delivered), "{recovery:?}: {} octets", flow.delivered);
@@ -172,13 +167,11 @@ fn reads_have_goodput_within_the_line_whether_they_go_on_or_have_failed() {
 
 #[test]
 fn small_messages_take_no_more_than_the_line() {
-    let text = r#"
+    let text = star(
+        2,
+        "10Gb/s",
+        r#"
         stop = "1ms"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "10Gb/s"
-        delay = "1us"
         [[traffic]]
         kind = "closed-loop"
         src = "h0"
@@ -187,8 +180,9 @@ fn small_messages_take_no_more_than_the_line() {
         op = "write"
         message = "64B"
         depth = 64
-        "#;
-    let results = run(text, &[]);
+        "#,
+    );
+    let results = run(&text, &[]);
     let last = results.series.flow_readings(0).last().expect("it was sampled").1;
     let line = 10_000_000_000 / 8 / 1_000;
     assert!(last.wire > line / 2 && last.wire <= line, "{} of {line} octets", last.wire);
@@ -221,12 +215,10 @@ fn messages_of_a_packet_each_take_no_less_than_alone_on_an_idle_path() {
 
 #[test]
 fn a_captured_response_has_one_payload_however_often_it_is_sent() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "10Gb/s"
-        delay = "1us"
+    let text = star(
+        2,
+        "10Gb/s",
+        r#"
         [transport]
         control = "none"
         [[traffic]]
@@ -241,12 +233,13 @@ fn a_captured_response_has_one_payload_however_often_it_is_sent() {
         loss = 0.02
         [measure]
         pcap = ["h0"]
-        "#;
+        "#,
+    );
     for node in ["h0", "h1", "s0"] {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reads-captured-at").join(node);
         std::fs::create_dir_all(&folder).expect("a folder for the test");
         let nodes = [("measure.pcap".to_owned(), format!("[\"{node}\"]"))];
-        let scenario = Scenario::parse(text, "here.toml", &nodes).unwrap_or_else(|error| panic!("{error}"));
+        let scenario = Scenario::parse(&text, "here.toml", &nodes).unwrap_or_else(|error| panic!("{error}"));
         let run = SimulatedWorld.run(&scenario, 1, Some(&folder), &mut |_| Go::On);
         run.unwrap_or_else(|error| panic!("{error}"));
         let octets = std::fs::read(folder.join("capture.pcapng")).expect("it was captured");
@@ -386,20 +379,19 @@ fn messages_that_wait_for_one_another_alone_are_not_slowed_down() {
 
 #[test]
 fn a_message_of_more_packets_than_sequence_numbers_can_tell_apart_is_posted_in_parts() {
-    let text = r#"
+    let text = star(
+        2,
+        "100Gb/s",
+        r#"
         stop = "1ms"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "100Gb/s"
-        delay = "1us"
         [nic]
         mtu = 1
         [[traffic]]
         kind = "flows"
         flows = [{ src = "h0", dst = "h1", op = "write", size = "10MB" }]
-        "#;
-    let results = run(text, &[]);
+        "#,
+    );
+    let results = run(&text, &[]);
     assert_eq!((results.flows[0].status, results.flows[0].bytes), (FlowStatus::Running, 10_000_000));
     assert!(results.flows[0].delivered > 0);
 }
@@ -431,12 +423,10 @@ fn a_flow_of_two_messages_does_not_wait_between_them() {
 
 #[test]
 fn time_in_pause_is_summed_over_priorities() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 2
-        rate = "10Gb/s"
-        delay = "1us"
+    let text = star(
+        2,
+        "10Gb/s",
+        r#"
         [[nic.on]]
         hosts = ["h1"]
         rx_rate = "1Gb/s"
@@ -446,8 +436,9 @@ fn time_in_pause_is_summed_over_priorities() {
         [[traffic]]
         kind = "flows"
         flows = [{ src = "h0", dst = "h1", op = "write", size = "1MB" }]
-        "#;
-    let paused = |classes| run(text, &[("switch.classes.pause", classes)]).switches[0].paused;
+        "#,
+    );
+    let paused = |classes| run(&text, &[("switch.classes.pause", classes)]).switches[0].paused;
     let (one, two) = (paused("[3]"), paused("[3, 4]"));
     assert!(!one.is_zero());
     assert_eq!(two, one * 2);
@@ -560,13 +551,11 @@ fn how_often_samples_are_taken_changes_nothing_else() {
 
 #[test]
 fn a_queues_mean_counts_the_time_in_which_nothing_flows() {
-    let text = r#"
+    let text = star(
+        11,
+        "10Gb/s",
+        r#"
         stop = "100ms"
-        [topology]
-        kind = "star"
-        hosts = 11
-        rate = "10Gb/s"
-        delay = "1us"
         [switch]
         ecn = false
         pfc = false
@@ -587,10 +576,11 @@ fn a_queues_mean_counts_the_time_in_which_nothing_flows() {
         count = 1
         [measure]
         sample = "10us"
-    "#;
+    "#,
+    );
     // A trickle of messages elsewhere has samples taken all the time.
     let [idle, trickle] = ["1", "30000"].map(|count| {
-        let results = run(text, &[("traffic.1.count", count)]);
+        let results = run(&text, &[("traffic.1.count", count)]);
         results.series.depths().into_iter().find(|depth| depth.queue == "s0>h0:3").unwrap().mean_bytes
     });
     assert!(idle > 100.0 && (idle / trickle - 1.0).abs() < 0.1, "{idle} {trickle}");
@@ -600,20 +590,19 @@ fn a_queues_mean_counts_the_time_in_which_nothing_flows() {
 /// a link of 10.
 #[test]
 fn what_came_beyond_a_missing_packet_is_delivered_when_it_comes() {
-    let text = r#"
-        [topology]
-        kind = "star"
-        hosts = 3
-        rate = "10Gb/s"
-        delay = "1us"
+    let text = star(
+        3,
+        "10Gb/s",
+        r#"
         [transport]
         control = "homa"
         [[traffic]]
         kind = "flows"
         flows = [{ src = "h1", dst = "h0", size = "3MB" }, { src = "h2", dst = "h0", size = "4MB" }]
-        "#;
+        "#,
+    );
     let mut at: BTreeMap<_, f64> = BTreeMap::new();
-    run(text, &[]).series.rows(|row| {
+    run(&text, &[]).series.rows(|row| {
         if row.metric == Metric::Goodput {
             *at.entry(row.at).or_default() += row.value;
         }

@@ -1,19 +1,14 @@
 //! Rates that laws set, kept where packets wait: for what a NIC needs for a turn, and for others at the port.
 
-use super::run;
+use super::{run, star};
 
 #[test]
 fn a_rate_is_kept_by_nics_that_fetch_requests_or_wait_for_edges_when_a_packet_is_due() {
     for (model, gbps) in [("srnic", 10.0), ("srnic", 60.0), ("srnic", 99.0), ("tonic", 40.0), ("tonic", 95.0)]
     {
-        let text = format!(
+        let rest = format!(
             r#"
             stop = "2ms"
-            [topology]
-            kind = "star"
-            hosts = 2
-            rate = "100Gb/s"
-            delay = "1us"
             [nic]
             model = "{model}"
             [transport]
@@ -29,6 +24,7 @@ fn a_rate_is_kept_by_nics_that_fetch_requests_or_wait_for_edges_when_a_packet_is
             set = {{ "transport.control.rc" = "{gbps}Gb/s" }}
             "#
         );
+        let text = star(2, "100Gb/s", &rest);
         let results = run(&text, &[]);
         // A packet of 1024 octets takes 1106 of the rate, and 1082 of them are its frame's.
         let sent = results.hosts[0].tx_bytes as f64 * 8.0 / 2e-3 / 1e9 * 1106.0 / 1082.0;

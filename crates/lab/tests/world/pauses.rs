@@ -1,17 +1,12 @@
 //! What a paused priority holds up, and what it does not.
 
-use super::run;
+use super::{run, star};
 
 /// `flows` of 1 GB on 25 Gb/s, priorities 3 and 1 lossless, and 3 paused at `h1` for the first millisecond of two.
 fn paused_at_h1(flows: &str, model: &str) -> Vec<f64> {
-    let text = format!(
+    let rest = format!(
         r#"
         stop = "2ms"
-        [topology]
-        kind = "star"
-        hosts = 3
-        rate = "25Gb/s"
-        delay = "1us"
         [switch]
         classes = {{ pause = [3, 1] }}
         [nic]
@@ -28,6 +23,7 @@ fn paused_at_h1(flows: &str, model: &str) -> Vec<f64> {
         flows = [{flows}]
         "#
     );
+    let text = star(3, "25Gb/s", &rest);
     let results = run(&text, &[]);
     results.flows.iter().map(|flow| flow.goodput_bps(results.simulated) as f64 / 1e9).collect()
 }
