@@ -10,8 +10,10 @@
 //! | [`event`] | what a law hears |
 //! | [`outcome`] | what a law answers |
 //! | [`register`] | what can be read and written while a law runs |
+//! | `keys`, `units` | the registers of a law as a table, and the words that several laws share |
 //! | [`timer`] | timers that cost nothing while nothing happens |
 //! | [`sample`] | what a time series records of a law |
+//! | `fixed` | fixed-point arithmetic, as a 32-bit core can do it |
 //! | [`dcqcn`] | DCQCN, a family of laws with seven presets |
 //! | [`homa`] | Homa's sender: unscheduled octets, then grants |
 //! | [`ndp`] | NDP's sender: a first window, then pulls |

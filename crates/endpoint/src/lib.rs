@@ -79,6 +79,7 @@
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
 //! | `counters` | what the packets of a queue pair have met |
+//! | `alive` | whether a peer still lives of which nothing is awaited |
 //! | `works`, `table`, `numbers`, `paths`, `clock`, `waiters` | what they lean on |
 //!
 //! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.

@@ -8,7 +8,9 @@
 //! | [`packet`] | a packet in flight |
 //! | [`packets`] | the slab that packets live in, and what few of them carry |
 //! | [`nics`] | what stands at the edge |
-//! | [`queue`] | what happens next: the event queue |
+//! | [`queue`], `wheel` | what happens next: the event queue, and the timing wheel in it |
+//! | `hop` | from switch to switch: arrival, wait, transmission |
+//! | `link` | a direction of a link, as its port knows it |
 //! | [`net`] | everything but the NICs, and what a NIC may ask of it |
 //! | [`fabric`] | the network with its NICs, and the loop that runs it |
 //! | [`fault`] | loss, damage, delay, pause storms, forged CNPs |

@@ -7,11 +7,12 @@
 //! | [`cycles`] | what each costs |
 //! | [`csr`] | control and status registers, which the embedder declares |
 //! | [`memory`] | ROM, stack and data, each access checked |
-//! | [`elf`], [`program`] | ELF files, symbols, source lines; a program ready to run |
+//! | [`elf`], [`program`], `error` | ELF files and their symbols; a program ready to run, or why there is none |
+//! | `lines`, [`mod@inlined`] | which source line an instruction comes from, and which functions stand in place of their calls |
 //! | [`mod@fields`] | the fields of a program's types, by name |
 //! | [`core`] | a core's state, how a run ends, traps |
 //! | `act`, `execute` | the interpreter, which says what a program means, and what it knows beforehand |
-//! | [`mod@check`] | what a program can do, proved before it runs |
+//! | [`mod@check`], [`rote`] | what a program can do, proved before it runs; those that always answer the same |
 //! | [`translate`] | host code that does the same, faster (feature `translate`) |
 //!
 //! An embedder describes the core as a [`Machine`], loads an ELF file for it into a [`Program`], which any number of

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`digits`] | numbers as people say them |
 //! | [`folder`] | a folder of results that appears as a whole or not at all |
-//! | [`summary`] | `summary.json` |
+//! | [`summary`], `nic`, `traffic` | `summary.json` |
 //! | [`flows`] | `flows.csv` |
 //! | [`series`] | `series.parquet` |
 //! | [`pcap`] | packet captures in pcapng |

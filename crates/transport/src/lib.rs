@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`engine`] | the engine's face: who is called for what |
 //! | [`config`] | how an engine and its queue pairs are set up |
-//! | [`setup`] | making, changing and ending queue pairs, posting work |
+//! | [`setup`], `posting` | making, changing and ending queue pairs, posting work |
 //! | [`state`] | the states of a queue pair |
 //! | [`work`] | what an application posts, and its completions |
 //! | [`segment`] | what is offered and sent |
@@ -18,8 +18,9 @@
 //! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `asking`, `events`, `registers`, `messages`, `pulls` | the roles between which the engine chooses |
-//! | `qp`, `laws`, `queue`, `reads`, `aside`, `token` | what they remember |
+//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `asking`, `events`, `registers`, `messages`, `pulls`, `stamps`, `opcodes` | the roles between which the engine chooses |
+//! | `stream`, `intake` | the common cases of sending and receiving, in one piece |
+//! | `qp`, `laws`, `deferred_law`, `queue`, `reads`, `flying`, `aside`, `token` | what they remember |
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;

@@ -12,6 +12,7 @@
 //! | [`transport`] | what a UDP datagram carries, BTH to ICRC |
 //! | [`cm`] | management datagrams of connection set-up |
 //! | [`packet`] | whole frames, to and from octets |
+//! | [`error`], `octets` | why octets are no packet, and how fields are read from them |
 //! | [`icrc`](mod@icrc) | the invariant CRC |
 //! | [`size`] | how long a frame is, by table |
 //!

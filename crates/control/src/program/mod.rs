@@ -10,6 +10,7 @@
 //! | `timers` | a queue pair's timers |
 //! | [`law`] | the law that runs a program |
 //! | [`patience`] | how long it may let nothing go |
+//! | `fall` | its fallback takes over |
 //! | `words` | the words of its contexts and its parameters, by name |
 //! | [`record`] | what it heard and took, written down |
 //! | [`fault`] | what goes wrong, and how it is counted |

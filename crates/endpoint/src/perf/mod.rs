@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `handshake` | what the ends tell each other, octet by octet |
 //! | `lobby`, `channel` | who comes to a server, and the way by which the ends talk |
+//! | `meeting` | what is told before a test, over TCP or RDMA-CM, and who is shown out |
 //! | `session` | queue pairs, memory, and the order of the steps |
 //! | `bandwidth`, `latency` | the loops that are timed |
 //! | `posting` | in which portions requests are posted, and at which rate |

@@ -7,7 +7,8 @@
 //! | [`flows`] | two hundred NewReno flows behind one queue (Figure 3c) |
 //! | [`path`] | a path that both send over |
 //! | [`rate`] | one flow of back-to-back small packets |
-//! | [`size`] | lines and state of the programs (Tables 3 and 4) |
+//! | [`size`] | lines and state of the programs (Table 3) |
+//! | [`capacity`] | what state, how many flows and how long a window there may be (Table 4) |
 
 pub(super) mod capacity;
 pub(super) mod dcqcn;

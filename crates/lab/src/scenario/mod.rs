@@ -7,7 +7,9 @@
 //! | `tree` | the text as a tree with places, and overrides |
 //! | `syntax` | what to do about a text that is not TOML |
 //! | `read` | reading one table |
-//! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`] | the tables |
+//! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`], `application` | the tables |
+//! | `program` | programs as congestion control |
+//! | `file` | files that a scenario names |
 //! | `end` | whether a scenario can come to an end |
 //! | `frame` | the greatest frame of the run |
 //! | `reach` | how far apart the hosts are, for telemetry and the timeout |

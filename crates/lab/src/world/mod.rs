@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `build` | the fabric, the NICs and their engines |
 //! | `driver` | the application on the hosts: connects, posts, records |
+//! | `receiving` | the application that takes SENDs |
 //! | `drops` | why switches dropped packets though PFC is on |
 //! | `profile` | what queue pairs have in common |
 //! | `faults` | rules of faults as nodes on links |
