@@ -16,6 +16,7 @@
 //! | `fill` | whether a flow alone can fill its link |
 //! | `presets` | whether presets fit the links |
 //! | `together` | what goes badly together |
+//! | `notes` | what of all this a user should know |
 //! | [`overrides`] | `--set`, lists and ranges of values |
 //!
 //! A scenario is hostile until it is read: every text gives a [`Scenario`] or a [`ScenarioError`] that says where,
@@ -30,6 +31,7 @@ mod frame;
 pub mod keys;
 pub mod measure;
 pub mod nic;
+mod notes;
 pub mod overrides;
 mod presets;
 pub(crate) mod program;
@@ -53,7 +55,7 @@ pub use source::{Located, Origin, Place, ScenarioError, Source};
 pub use switch::{Classes, Routing, Switch};
 pub use transport::{Control, Setting, Transport};
 
-use crate::traffic::spec::{ControlIndex, Op, Traffic};
+use crate::traffic::spec::{ControlIndex, Traffic};
 use reach::Reach;
 use read::Table;
 use roci_control::Law;
@@ -96,7 +98,7 @@ pub struct Scenario {
     pub faults: Faults,
     /// Registers that are written during the run, in the order of time.
     pub writes: Vec<RegisterWrite>,
-    /// What a user should know of its MTU and its timeout.
+    /// What a user should know of its tables, and of how they go together.
     own_notes: Vec<String>,
     /// The text that it came from.
     pub source: Source,
@@ -199,7 +201,6 @@ impl Scenario {
         if switch.config.pfc.is_some() {
             nic.fits(nic_table, &topology.graph, max_frame)?;
         }
-        let parts_notes = nic.parts_notes(&topology.graph, max_frame, switch.config.pfc.is_some());
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport, &faults)?;
@@ -209,62 +210,6 @@ impl Scenario {
         for control in controls.iter_mut().chain([&mut transport.control]).filter(|it| it.is_fitted()) {
             control.network = network;
         }
-        let mut product = reach.product(&topology.graph, frame, &faults);
-        let mut unbounded = transport.bound_note(lossless, product.as_ref());
-        let beyond = transport.bitmap_note(product.as_ref());
-        if traffic.iter().flat_map(Traffic::ops).all(Op::is_atomic)
-            && product.as_ref().is_some_and(|product| product.packets >= transport.max_rd_atomic.into())
-        {
-            // Of atomics a round trip holds more than a queue pair may have outstanding, whatever bounds it besides.
-            (product, unbounded) = (None, None);
-        }
-        let unnamed: Vec<String> =
-            controls.iter().chain([&transport.control]).filter_map(Control::unnamed_note).collect();
-        let window = transport_table.is_some_and(|table| table.get("initial_window").is_some());
-        let unused = together::unused(&transport, window, &traffic);
-        let application_note = application.note(transport_table, &traffic);
-        let control = transport_table.and_then(|table| table.get("control")).map(|node| node.origin);
-        let unheard = together::unheard(control, &traffic);
-        let recovery = transport_table.and_then(|table| table.get("recovery")).map(|node| node.origin);
-        let is_common = traffic.iter().flat_map(Traffic::controls).any(|control| control.is_none());
-        let brought = transport.control.brought_note(recovery).filter(|_| is_common);
-        let mixed = together::mixed_with_headers(&switch, &traffic);
-        let used = presets::used(&traffic, &transport.control, &controls);
-        let outgrown = presets::outgrown(used, &topology.graph);
-        let used = presets::used(&traffic, &transport.control, &controls);
-        let hops = switch.int.then_some(reach.most_switches);
-        let unfilled = product
-            .as_ref()
-            .map(|product| fill::notes(used, &source, &transport, product, (nic.config.mtu, hops)));
-        let first = nic
-            .note()
-            .into_iter()
-            .chain(timeout_note)
-            .chain(unbounded)
-            .chain(beyond)
-            .chain(switch.unmarked_note())
-            .chain(switch.idle_rule_note(&topology.graph));
-        let used = presets::used(&traffic, &transport.control, &controls);
-        let forged = faults.rules.iter().any(|rule| rule.cnp.is_some());
-        let together = together::notes(&switch, &transport, &nic, lossy, forged, used);
-        let reads = presets::used_by_reads(&traffic, &transport.control, &controls);
-        let unheld = together::unheld_reads(&transport, reads);
-        let own_notes = first
-            .chain(nic.idle_notes())
-            .chain(parts_notes)
-            .chain(together)
-            .chain(unheld)
-            .chain(outgrown)
-            .chain(unfilled.into_iter().flatten())
-            .chain(idle)
-            .chain(late)
-            .chain(unused)
-            .chain(unheard)
-            .chain(application_note)
-            .chain(brought)
-            .chain(mixed)
-            .chain(unnamed)
-            .collect();
         let mut scenario = Self {
             name: name(top)?,
             seed: top.number("seed", 0..=SEED_MAX)?.unwrap_or(1),
@@ -281,9 +226,21 @@ impl Scenario {
             faults,
             writes,
             topology,
-            own_notes,
+            own_notes: Vec::new(),
             source: source.clone(),
         };
+        let found = notes::Found {
+            transport: transport_table,
+            lossy,
+            lossless,
+            reach,
+            frame,
+            max_frame,
+            timeout: timeout_note,
+            idle,
+            late,
+        };
+        scenario.own_notes = notes::gather(&scenario, found);
         scenario.load_programs()?;
         scenario.try_writes()?;
         Ok(scenario)

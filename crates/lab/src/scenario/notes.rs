@@ -1,0 +1,80 @@
+//! What a user should know of a scenario that is in order: it is gathered here when all tables have been read.
+
+use super::reach::Reach;
+use super::read::Table;
+use super::{Control, Scenario, fill, presets, together};
+use crate::traffic::spec::{Op, Traffic};
+
+/// What reading found out and a scenario does not keep.
+pub(super) struct Found<'a> {
+    /// `[transport]`.
+    pub transport: Option<Table<'a>>,
+    /// Links lose packets.
+    pub lossy: bool,
+    /// Nothing is lost, neither by links nor by switches.
+    pub lossless: bool,
+    pub reach: Reach,
+    /// The greatest frame, without telemetry, in octets.
+    pub frame: u32,
+    /// The greatest that NICs must have room for, in octets.
+    pub max_frame: u32,
+    /// What there is to say of the timeout,
+    pub timeout: Option<String>,
+    /// of writes of registers that do nothing,
+    pub idle: Vec<String>,
+    /// and of flows that begin behind the end.
+    pub late: Option<String>,
+}
+
+/// All of it, in the order in which it is told.
+pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
+    let Scenario { switch, nic, transport, traffic, controls, application, faults, source, .. } = scenario;
+    let graph = &scenario.topology.graph;
+    let Found { transport: table, lossy, lossless, reach, frame, max_frame, timeout, idle, late } = found;
+    let used = || presets::used(traffic, &transport.control, controls);
+    let origin_of = |key| table.and_then(|table| table.get(key)).map(|node| node.origin);
+
+    let mut product = reach.product(graph, frame, faults);
+    let mut unbounded = transport.bound_note(lossless, product.as_ref());
+    let beyond = transport.bitmap_note(product.as_ref());
+    if traffic.iter().flat_map(Traffic::ops).all(Op::is_atomic)
+        && product.as_ref().is_some_and(|product| product.packets >= transport.max_rd_atomic.into())
+    {
+        // Of atomics a round trip holds more than a queue pair may have outstanding, whatever bounds it besides.
+        (product, unbounded) = (None, None);
+    }
+    let hops = switch.int.then_some(reach.most_switches);
+    let unfilled = product
+        .as_ref()
+        .map(|product| fill::notes(used(), source, transport, product, (nic.config.mtu, hops)));
+    let forged = faults.rules.iter().any(|rule| rule.cnp.is_some());
+    let reads = presets::used_by_reads(traffic, &transport.control, controls);
+    let is_common = traffic.iter().flat_map(Traffic::controls).any(|control| control.is_none());
+    let brought = transport.control.brought_note(origin_of("recovery")).filter(|_| is_common);
+    let unnamed = controls.iter().chain([&transport.control]).filter_map(Control::unnamed_note);
+
+    let of_tables = nic
+        .note()
+        .into_iter()
+        .chain(timeout)
+        .chain(unbounded)
+        .chain(beyond)
+        .chain(switch.unmarked_note())
+        .chain(switch.idle_rule_note(graph))
+        .chain(nic.idle_notes())
+        .chain(nic.parts_notes(graph, max_frame, switch.config.pfc.is_some()));
+    of_tables
+        .chain(together::notes(switch, transport, nic, lossy, forged, used()))
+        .chain(together::unheld_reads(transport, reads))
+        .chain(presets::outgrown(used(), graph))
+        .chain(unfilled.into_iter().flatten())
+        .chain(idle)
+        .chain(late)
+        .chain(together::unused(transport, origin_of("initial_window").is_some(), traffic))
+        .chain(together::unheard(origin_of("control"), traffic))
+        .chain(application.note(table, traffic))
+        .chain(brought)
+        .chain(together::mixed_with_headers(switch, traffic))
+        .chain(unnamed)
+        .collect()
+}
