@@ -45,6 +45,7 @@ use roci_control::program::Tally;
 use roci_control::program::fault::FAULTS_KEPT;
 use roci_fabric::deadlock::Held;
 use roci_fabric::fabric::{Fabric, Stopped};
+use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_nic::{Host, Simulated};
 use roci_units::{Instant, Span};
@@ -343,23 +344,7 @@ impl<'a> Simulation<'a> {
         let now = net.now();
         let totals = net.totals();
         let graph = &self.scenario.topology.graph;
-        let switches = (0u32..).zip(&graph.switches).map(|(number, name)| {
-            let mut result = SwitchResult { name: name.clone(), ..SwitchResult::default() };
-            for port in net.switch_ports(number) {
-                if let Some(counters) = net.counters(port) {
-                    result.drops += counters.dropped + counters.headroom_dropped;
-                    result.ecn_marks += counters.marked;
-                    result.trimmed += counters.trimmed;
-                    result.returned += counters.returned;
-                }
-                let pauses = net.pauses(port);
-                result.pause_sent += u64::from(pauses.sent);
-                result.pause_received += u64::from(pauses.received);
-                result.paused += pauses.paused(now);
-            }
-            result.max_buffer_bytes = u64::from(net.switch(number).peak());
-            result
-        });
+        let switches = (0u32..).zip(&graph.switches).map(|(number, name)| switch_result(net, number, name));
         let Outcome { mut flows, places, of_tables } = nics.application.results(&nics.hosts);
         let mut controls = self.scenario.control_names(self.written);
         for (number, own) in &self.own_programs {
@@ -375,34 +360,12 @@ impl<'a> Simulation<'a> {
         }
         let mut series = self.sampler.take_series();
         series.renumber(&places);
-        let hosts = (0u16..).zip(&graph.hosts).map(|(number, name)| HostResult {
-            name: name.clone(),
-            tx_bytes: net.tx_octets(u32::from(number)),
-            rx_bytes: net.rx_octets(HostId(number)),
-            pause_sent: net.pauses(u32::from(number)).sent.into(),
-            pause_received: net.pauses(u32::from(number)).received.into(),
-            paused: net.pauses(u32::from(number)).paused(now),
-            dropped: nics.hosts[usize::from(number)].overflowed(),
-            unheard: nics.hosts[usize::from(number)].engine.unheard(),
-            bitmaps_refused: nics.hosts[usize::from(number)].engine.bitmaps_refused(),
-            nic: nics.hosts[usize::from(number)].parts().map(Box::new),
-            cores: match &self.scenario.nic.config_of(name).model {
-                NicModel::Parts(architecture) => CoreArray::of(architecture).map(Box::new),
-                _ => None,
-            },
-        });
-        let counted = (0u32..).zip(0..net.port_count()).filter_map(|(port, _)| net.fault_counters(port));
-        let faults = counted.fold(None, |sum: Option<FaultResult>, counters| {
-            let mut sum = sum.unwrap_or_default();
-            sum.dropped += counters.dropped.packets;
-            sum.corrupted += counters.corrupted.packets;
-            sum.duplicated += counters.duplicated.packets;
-            sum.reordered += counters.reordered;
-            sum.forged_cnps += counters.forged;
-            Some(sum)
-        });
+        let hosts = (0u16..).zip(&graph.hosts).zip(&nics.hosts);
+        let hosts: Vec<_> = hosts
+            .map(|((number, name), host)| host_result(net, HostId(number), host, name, self.scenario))
+            .collect();
+        let faults = fault_result(net);
         let mut warnings = std::mem::take(&mut self.warnings);
-        let hosts: Vec<_> = hosts.collect();
         let fallen = &nics.application.fallen;
         let mut programs = programs(&mut nics.hosts, fallen, &places);
         let with_failures: BTreeSet<u32> =
@@ -447,6 +410,61 @@ impl<'a> Simulation<'a> {
             run: figures,
         }
     }
+}
+
+/// What a switch did, over all of its ports.
+fn switch_result(net: &Net, number: u32, name: &str) -> SwitchResult {
+    let mut result = SwitchResult { name: name.to_owned(), ..SwitchResult::default() };
+    for port in net.switch_ports(number) {
+        if let Some(counters) = net.counters(port) {
+            result.drops += counters.dropped + counters.headroom_dropped;
+            result.ecn_marks += counters.marked;
+            result.trimmed += counters.trimmed;
+            result.returned += counters.returned;
+        }
+        let pauses = net.pauses(port);
+        result.pause_sent += u64::from(pauses.sent);
+        result.pause_received += u64::from(pauses.received);
+        result.paused += pauses.paused(net.now());
+    }
+    result.max_buffer_bytes = u64::from(net.switch(number).peak());
+    result
+}
+
+/// What a host sent and received, and what its NIC counted. Hosts are the first nodes, and each has the port of its number.
+fn host_result(net: &Net, id: HostId, host: &Host, name: &str, scenario: &Scenario) -> HostResult {
+    let port = u32::from(id.0);
+    let pauses = net.pauses(port);
+    HostResult {
+        name: name.to_owned(),
+        tx_bytes: net.tx_octets(port),
+        rx_bytes: net.rx_octets(id),
+        pause_sent: pauses.sent.into(),
+        pause_received: pauses.received.into(),
+        paused: pauses.paused(net.now()),
+        dropped: host.overflowed(),
+        unheard: host.engine.unheard(),
+        bitmaps_refused: host.engine.bitmaps_refused(),
+        nic: host.parts().map(Box::new),
+        cores: match &scenario.nic.config_of(name).model {
+            NicModel::Parts(architecture) => CoreArray::of(architecture).map(Box::new),
+            _ => None,
+        },
+    }
+}
+
+/// What rules of faults did, over all links; `None` where no link has any.
+fn fault_result(net: &Net) -> Option<FaultResult> {
+    let counted = (0u32..).zip(0..net.port_count()).filter_map(|(port, _)| net.fault_counters(port));
+    counted.fold(None, |sum: Option<FaultResult>, counters| {
+        let mut sum = sum.unwrap_or_default();
+        sum.dropped += counters.dropped.packets;
+        sum.corrupted += counters.corrupted.packets;
+        sum.duplicated += counters.duplicated.packets;
+        sum.reordered += counters.reordered;
+        sum.forged_cnps += counters.forged;
+        Some(sum)
+    })
 }
 
 /// Of which packets a program asked for there are none; `None` where that did not happen.
