@@ -129,6 +129,26 @@ pub fn addresses_of_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if all.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(all) }
 }
 
+/// Those of [`addresses_of_host`] that may be reached from `device`, where one is given: of a host with addresses of both families, the
+/// ones of the device's. Where it has none of these all are told, and trying them says what is wrong.
+///
+/// # Errors
+/// As [`addresses_of_host`].
+pub fn addresses_of_host_from(device: Option<IpAddr>, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let mut all = addresses_of_host(host, port)?;
+    if let Some(device) = device {
+        keep_family_of(device, &mut all);
+    }
+    Ok(all)
+}
+
+fn keep_family_of(device: IpAddr, all: &mut Vec<SocketAddr>) {
+    let is_of_it = |address: &SocketAddr| address.is_ipv4() == device.is_ipv4();
+    if all.iter().any(is_of_it) {
+        all.retain(is_of_it);
+    }
+}
+
 /// The address of this host from which `peer` is reached.
 ///
 /// # Errors
@@ -193,6 +213,19 @@ mod tests {
         assert_eq!(at, ["127.0.0.9:7".parse().unwrap()]);
         assert_eq!(addresses_of_host("fd00::1", 7).unwrap(), ["[fd00::1]:7".parse().unwrap()]);
         assert_eq!(address_of("::ffff:127.0.0.1").unwrap(), IpAddr::from([127, 0, 0, 1]));
+    }
+
+    #[test]
+    fn a_device_leaves_the_addresses_of_its_family_or_all_where_there_are_none() {
+        let all: Vec<SocketAddr> = ["10.0.0.1:7", "[fd00::1]:7"].map(|at| at.parse().unwrap()).into();
+        let kept = |device: &str, of: &[SocketAddr]| {
+            let mut kept = of.to_vec();
+            keep_family_of(device.parse().unwrap(), &mut kept);
+            kept
+        };
+        assert_eq!(kept("10.0.0.2", &all), all[..1]);
+        assert_eq!(kept("fd00::2", &all), all[1..]);
+        assert_eq!(kept("fd00::2", &all[..1]), all[..1]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::args::ping::Ping;
 use crate::execute::print;
 use crate::progress;
-use roci_endpoint::addresses::{address_of, addresses_of_host, first_address, toward};
+use roci_endpoint::addresses::{address_of, addresses_of_host_from, first_address, toward};
 use roci_endpoint::cm::CmError;
 use roci_endpoint::ping::{self, Options, PingError, Watch};
 use std::cell::RefCell;
@@ -25,14 +25,8 @@ pub(crate) fn ping(arguments: &Ping) -> Result<(), Failure> {
         let device = source(&|| address.map_or_else(first_address, address_of)).map_err(request)?;
         return run(arguments, None, device).map_err(failure);
     };
-    let hosts = addresses_of_host(name, arguments.port);
-    let mut hosts = hosts.map_err(|_| Failure::Request(format!("`{name}` is no host")))?;
-    if let Some(device) = arguments.source
-        && hosts.iter().any(|host| host.is_ipv4() == device.is_ipv4())
-    {
-        // From this device the others are not reached.
-        hosts.retain(|host| host.is_ipv4() == device.is_ipv4());
-    }
+    let hosts = addresses_of_host_from(arguments.source, name, arguments.port);
+    let hosts = hosts.map_err(|_| Failure::Request(format!("`{name}` is no host")))?;
     // One after the other, until one of them answers.
     let mut failed = None;
     for host in hosts {

@@ -5,7 +5,7 @@ use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text,
 use super::session::{CYCLE, FLIGHT, Place, Session, shares_flight};
 use super::terms::{self, Terms};
 use super::{Connection, Event, Metric, Options, PerfError, Verb, Watch, lobby, named};
-use crate::addresses::{addresses_of_host, first_address, toward};
+use crate::addresses::{addresses_of_host_from, first_address, toward};
 use crate::clock::Clock;
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::control;
@@ -194,13 +194,7 @@ fn reach<'a>(
     watch: &'a dyn Watch,
 ) -> Result<(End<'a>, Messages<'a>), PerfError> {
     let unreachable = |error| PerfError::Unreachable(host.to_owned(), options.port, error);
-    let mut all = addresses_of_host(host, options.port).map_err(unreachable)?;
-    if let Some(device) = options.device
-        && all.iter().any(|to| to.is_ipv4() == device.is_ipv4())
-    {
-        // From this device the others are not reached.
-        all.retain(|to| to.is_ipv4() == device.is_ipv4());
-    }
+    let all = addresses_of_host_from(options.device, host, options.port).map_err(unreachable)?;
     one_of(&all, |to| {
         let end = End::open(options, Some(to), watch)?;
         let channel = end.channel()?.ok_or(PerfError::Left)?;
