@@ -2,7 +2,7 @@
 
 use super::keys;
 use super::read::{Detail, Table};
-use super::source::{Located, Origin, ScenarioError};
+use super::source::{Located, Origin, ScenarioError, Source};
 use super::topology::Names;
 use super::tree::Kind;
 use roci_fabric::graph::{Graph, NodeId};
@@ -238,6 +238,23 @@ impl Faults {
             });
         }
         Ok(Self { common, rules, place: Located { value: (), origin: blamed(table) } })
+    }
+
+    /// What a user should know of rules that change nothing: they begin when the run is over, or name no fault where there is none.
+    pub(super) fn idle_notes(&self, stop: Option<Span>, source: &Source) -> Vec<String> {
+        let note = |rule: &FaultRule| {
+            let place = source.place(rule.place.origin).short();
+            let late = stop.filter(|stop| Instant::ZERO + *stop <= rule.from);
+            let names_none = rule.faults.is_none() && rule.cnp.is_none() && self.common.is_none();
+            match late {
+                Some(stop) => Some(format!(
+                    "{place}: the faults that begin at {} never do, for the run stops at {stop}",
+                    rule.from
+                )),
+                None => names_none.then(|| format!("{place}: this rule names a link and no fault")),
+            }
+        };
+        self.rules.iter().filter_map(note).collect()
     }
 
     /// Where it was said that everything which node `from` sends on `link` at `priority` is lost or stopped, from the

@@ -2,10 +2,11 @@
 
 use super::source::{Origin, listed};
 use super::{Control, Nic, Routing, Switch, Transport};
-use crate::traffic::spec::Traffic;
+use crate::traffic::spec::{Poisson, Traffic};
+use roci_fabric::graph::Graph;
 use roci_switch::SwitchConfig;
 use roci_transport::Recovery;
-use roci_units::Span;
+use roci_units::{BitsPerSec, Span};
 use roci_wire::Layout;
 
 /// A note for each such pair; `lossy`: links lose packets; `forged`: a device forges CNPs.
@@ -189,6 +190,24 @@ pub(super) fn mixed_with_headers(switch: &Switch, traffic: &[Traffic]) -> Option
     })
 }
 
+/// A note where hosts that traffic is drawn over evenly are asked for more than their links carry, since others' are faster.
+pub(super) fn uneven_hosts(traffic: &[Traffic], graph: &Graph) -> Option<String> {
+    let rates = graph.host_rates();
+    let slowest = rates.iter().min().filter(|rate| rate.0 > 0)?;
+    let all: u128 = rates.iter().map(|rate| u128::from(rate.0)).sum();
+    traffic.iter().find_map(|traffic| {
+        let Traffic::Poisson(Poisson { load, .. }) = traffic else { return None };
+        let asked = all * u128::from(load.numerator()) / u128::from(load.denominator()) / rates.len() as u128;
+        let asked = BitsPerSec(u64::try_from(asked).unwrap_or(u64::MAX));
+        (asked > *slowest).then(|| {
+            format!(
+                "`poisson` draws sources and destinations evenly, for {asked} at each host here, and the slowest of them have links of \
+                 {slowest}: what these send and receive waits ever longer"
+            )
+        })
+    })
+}
+
 /// A note for each key that is set and that the chosen recovery or law has no use for.
 pub(super) fn unused(transport: &Transport, initial_window: bool, traffic: &[Traffic]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -231,6 +250,26 @@ mod tests {
     use super::super::tests::{PERMUTATION, parse, star};
 
     #[test]
+    fn slow_hosts_that_are_asked_for_what_fast_ones_carry_and_late_faults_are_told_of() {
+        let notes = |rate: &str| {
+            let text = format!(
+                "stop = \"1ms\"\n[topology]\nkind = \"graph\"\nhosts = [\"a\", \"b\", \"c\"]\nswitches = [\"s\"]\nlinks = [\n\
+                 {{ a = \"a\", b = \"s\", rate = \"100Gb/s\", delay = \"1us\" }},\n{{ a = \"b\", b = \"s\", rate = \"100Gb/s\", delay = \"1us\" }},\n\
+                 {{ a = \"c\", b = \"s\", rate = \"{rate}\", delay = \"1us\" }},\n]\n[[traffic]]\nkind = \"poisson\"\nsizes = \"64KB\"\nload = 0.3\n\
+                 [[faults.on]]\nlink = \"a-s\"\nloss = 0.01\nfrom = \"1ms\"\n"
+            );
+            parse(&text).unwrap().notes().map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        let told = notes("10Gb/s");
+        assert!(
+            told.contains("for 21Gb/s at each host here, and the slowest of them have links of 10Gb/s"),
+            "{told}"
+        );
+        assert!(told.contains("the faults that begin at 1ms never do, for the run stops at 1ms"), "{told}");
+        assert!(!notes("40Gb/s").contains("evenly"));
+    }
+
+    #[test]
     fn what_goes_badly_together_is_told_of() {
         let notes = |lines: &str| {
             let notes: Vec<String> =
@@ -257,6 +296,7 @@ mod tests {
                 "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"srnic\"\n",
                 "sends those again in vain",
             ),
+            ("[[faults.on]]\nlink = \"h0-s0\"\n", "this rule names a link and no fault"),
             ("[switch]\ntrimming = true\n", "only with `transport.recovery = \"ndp\"`"),
             (
                 "[switch]\ntrimming = true\npfc = true\n",
