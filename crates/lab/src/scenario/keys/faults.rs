@@ -43,7 +43,7 @@ pub static FAULTS_EACH: Section = section(
             "corrupt",
             CHANCE,
             "`0`",
-            "The chance that a packet arrives damaged; the receiver's ICRC check drops it.",
+            "The chance that a packet arrives damaged where no frame check sees it, as in a switch's memory; the receiver's ICRC check drops it. Bit errors of a link, which the next switch drops, are `loss`.",
         ),
         key("duplicate", CHANCE, "`0`", "The chance that a packet arrives twice."),
         key(
