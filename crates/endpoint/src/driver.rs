@@ -179,9 +179,18 @@ impl Cell {
     /// The shard, for a call that the thread lets go first.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Shard> {
         // Most often nobody has it, and then nobody has to be told.
-        let mut shard = self.shard.try_lock().unwrap_or_else(|_| self.wait_for_it());
+        let mut shard = self.try_lock().unwrap_or_else(|| self.wait_for_it());
         self.table.catch_up(self.number, &mut shard.core);
         shard
+    }
+
+    /// The shard, unless somebody has it. A panic of whoever had it last is no reason against it.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Shard>> {
+        match self.shard.try_lock() {
+            Ok(shard) => Some(shard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     #[cold]
@@ -194,11 +203,7 @@ impl Cell {
 
     /// Runs the shard, unless somebody else does, and tells `pause` of what it found.
     pub(crate) fn progress(&self, pause: &Pause) {
-        let mut shard = match self.shard.try_lock() {
-            Ok(shard) => shard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(mut shard) = self.try_lock() else { return };
         self.table.catch_up(self.number, &mut shard.core);
         let now = self.clock.now();
         shard.core.habit.comes(Instant::from_ps(self.driven.load(Ordering::Relaxed)), now);
@@ -217,7 +222,7 @@ impl Cell {
     /// them.
     pub(crate) fn hand_over(&self) {
         // Whoever has the lock does what there is to do.
-        if let Ok(mut shard) = self.shard.try_lock() {
+        if let Some(mut shard) = self.try_lock() {
             shard.reply();
         }
         self.driven.store(0, Ordering::SeqCst);
@@ -310,7 +315,7 @@ impl Cell {
         }
         // Where it does not poll at the moment. Whoever has the lock does what there is to do.
         if now.since(driven) >= REPLY_WAIT
-            && let Ok(mut shard) = self.shard.try_lock()
+            && let Some(mut shard) = self.try_lock()
         {
             shard.reply();
         }
@@ -445,6 +450,21 @@ mod tests {
         far.1.post_recv(RecvWr::empty()).unwrap();
         near.1.post_send(SendWr::send_inline(&[])).unwrap();
         [near, far]
+    }
+
+    #[test]
+    fn a_shard_is_had_again_after_a_panic_of_who_had_it() {
+        let [(_, _near, sent), (device, far, received)] = one_message();
+        let cell = device.inner.cells[0].clone();
+        let panicked = std::thread::spawn(move || {
+            let _shard = cell.lock();
+            panic!("on purpose");
+        });
+        assert!(panicked.join().is_err());
+        assert!(received.poll().is_some() && sent.poll().is_some_and(|completion| completion.is_ok()));
+        device.inner.cells[0].hand_over();
+        drop(device.inner.cells[0].lock());
+        drop(far);
     }
 
     #[test]

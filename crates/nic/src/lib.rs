@@ -3,6 +3,8 @@
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`host`] | one host's NIC: its engine, what waits to be sent, its memory |
+//! | `apart` | packets that wait for the port apart by priority |
+//! | `work` | work that takes time, by when it is due |
 //! | [`nics`] | the NICs of all hosts, driven by the fabric |
 //! | [`drain`] | a receive path slower than its link |
 //! | [`path`] | how a queue pair's path names its peer |
