@@ -29,6 +29,8 @@ pub(crate) struct CqInner {
     /// Its length, to be looked at without the lock.
     length: AtomicUsize,
     armed: AtomicU8,
+    /// Threads that are blocked in [`CompletionQueue::wait`], or about to be.
+    blocked: AtomicUsize,
     event: EventFd,
 }
 
@@ -73,6 +75,7 @@ impl CompletionQueue {
             queue: Mutex::default(),
             length: AtomicUsize::new(0),
             armed: AtomicU8::new(IDLE),
+            blocked: AtomicUsize::new(0),
             event: EventFd::new()?,
         };
         Ok(Self { inner: Arc::new(inner), device })
@@ -103,7 +106,8 @@ impl CompletionQueue {
         count
     }
 
-    /// Waits for a completion: first spinning, as long as the device is set to, then blocked.
+    /// Waits for a completion: first spinning, as long as the device is set to, then blocked. Several threads may wait at once, and
+    /// each completion ends the wait of one.
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] when none came within `timeout`; what the operating system says otherwise.
@@ -112,6 +116,7 @@ impl CompletionQueue {
         let (end, spin) = (begin.checked_add(timeout), begin.saturating_add(self.device.spin()));
         loop {
             if let Some(completion) = self.poll() {
+                self.pass_on();
                 return Ok(completion);
             }
             let now = self.device.passed();
@@ -122,12 +127,34 @@ impl CompletionQueue {
                 self.device.pause();
                 continue;
             }
+            self.inner.blocked.fetch_add(1, Ordering::SeqCst);
             self.req_notify(false);
-            if let Some(completion) = self.poll() {
+            let found = self.poll();
+            let blocked =
+                if found.is_some() { Ok(()) } else { self.block(end.map(|end| end.saturating_sub(now))) };
+            self.inner.blocked.fetch_sub(1, Ordering::SeqCst);
+            self.pass_on();
+            blocked?;
+            if let Some(completion) = found {
                 return Ok(completion);
             }
-            self.device.block(self.inner.event.as_raw_fd(), end.map(|end| end.saturating_sub(now)))?;
-            self.inner.event.clear();
+        }
+    }
+
+    /// Sleeps until a completion is told of, and takes that.
+    fn block(&self, left: Option<Duration>) -> io::Result<()> {
+        self.device.block(self.inner.event.as_raw_fd(), left)?;
+        self.inner.event.clear();
+        Ok(())
+    }
+
+    /// Whoever leaves a wait may have taken the notification that others wait for still.
+    fn pass_on(&self) {
+        if self.inner.blocked.load(Ordering::SeqCst) > 0 {
+            self.req_notify(false);
+            if self.inner.length.load(Ordering::SeqCst) > 0 {
+                self.inner.event.signal();
+            }
         }
     }
 
@@ -170,5 +197,44 @@ impl CompletionQueue {
 impl AsFd for CompletionQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.event.borrow()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::device::{Backend, Device, DeviceConfig};
+    use crate::io::MemoryWire;
+    use crate::work::{RecvWr, SendWr};
+    use std::time::Duration;
+
+    #[test]
+    fn each_of_many_threads_that_wait_gets_one_of_as_many_completions() {
+        const THREADS: usize = 4;
+        let wire = MemoryWire::new(1);
+        let [near, far] = [1, 2].map(|last| {
+            let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..DeviceConfig::default() };
+            let device = Device::open_with([10, 0, 0, last].into(), config).unwrap();
+            let cq = device.create_cq().unwrap();
+            let qp = device.alloc_pd().create_qp(&cq, &cq).build().unwrap();
+            (device, qp, cq)
+        });
+        near.1.connect(far.1.info()).unwrap();
+        far.1.connect(near.1.info()).unwrap();
+        for round in 0..20 {
+            std::thread::scope(|scope| {
+                let wait = || far.2.wait(Duration::from_secs(20)).expect("it comes");
+                let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(wait)).collect();
+                // All at once while they sleep, and one after the other while they do not.
+                std::thread::sleep(Duration::from_millis(if round % 2 == 0 { 5 } else { 0 }));
+                for _ in 0..THREADS {
+                    far.1.post_recv(RecvWr::empty()).unwrap();
+                    near.1.post_send(SendWr::send_inline(&[])).unwrap();
+                }
+                let begun = std::time::Instant::now();
+                threads.into_iter().for_each(|thread| drop(thread.join().unwrap()));
+                assert!(begun.elapsed() < Duration::from_secs(10), "some slept on: {:?}", begun.elapsed());
+            });
+            while near.2.poll().is_some() {}
+        }
     }
 }
