@@ -121,10 +121,12 @@ pub use device::{Backend, Device, DeviceConfig, Mtu, Progress, ProtectionDomain}
 pub use io::{Bottleneck, Faults, MemoryWire};
 pub use memory::{Buffer, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
 pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError, SharedReceiveQueue};
-pub use roci_control::Law;
+pub use roci_control::{Law, Value};
 pub use roci_transport::{
-    Access, Change, CompletionKind, PostError, QpState, Recovery, Refusal, Status, Tail, Transition,
+    Access, Change, CompletionKind, Operation, PostError, QpState, QpStatus, Recovery, Refusal, Status, Tail,
+    Transition,
 };
-pub use roci_units::{Psn, Qpn};
+pub use roci_units::{BitsPerSec, Psn, Qpn, Span};
+pub use roci_wire::Layout;
 pub use shard::IoCounters;
 pub use work::{INLINE_MAX, RecvWr, Refused, SendWr, WorkCompletion, WrError};

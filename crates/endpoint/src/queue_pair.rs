@@ -4,18 +4,18 @@ use crate::completion::CompletionQueue;
 use crate::counters::Counters;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
 use crate::numbers::{inner, random};
-use crate::shard::{Entry, Watch};
+use crate::shard::{Entry, Shard, Watch};
 use crate::work::{RecvWr, Refused, SendWr};
 use crate::works::Owner;
 use roci_control::{Law, Value};
 use roci_transport::{
     Change, Pd, QpConfig, QpError, QpState, QpStatus, Recovery, RecvTarget, Service, Srq, Transition,
 };
-use roci_units::{Psn, Qpn, Span};
+use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// Why a queue pair could not be made or changed.
@@ -338,6 +338,9 @@ pub struct QueuePair {
     srq: Option<SharedReceiveQueue>,
 }
 
+/// How many requests of many are taken before they are posted.
+const AT_ONCE: usize = 16;
+
 impl QueuePair {
     /// What the peer has to know.
     pub fn info(&self) -> QpInfo {
@@ -502,38 +505,53 @@ impl QueuePair {
     /// # Errors
     /// [`Refused`] says why, and has the request. In the error state it is accepted and flushed.
     pub fn post_send(&self, request: SendWr) -> Result<(), Box<Refused<SendWr>>> {
-        self.post_sends([request]).map(drop)
+        let mut shard = self.device.cells[self.shard].lock();
+        let now = self.device.now();
+        let posted = shard.core.post_send(now, self.place, self.pd, request);
+        self.send(shard, now);
+        posted.map_err(|(error, request)| Box::new(Refused { error, request, posted: 0 }))
     }
 
     /// Posts requests one after the other, and sends afterwards: packets of several can share a system call. Gives how
-    /// many.
+    /// many. They are taken from the iterator some at a time before any of those is posted, so it must not wait for one that it gave.
     ///
     /// # Errors
-    /// The first that was refused; those before it are posted, those after it are dropped.
+    /// The first that was refused; those before it are posted, and [`Refused::posted`] says how many, those after it are dropped.
     pub fn post_sends(
         &self,
         requests: impl IntoIterator<Item = SendWr>,
     ) -> Result<usize, Box<Refused<SendWr>>> {
-        let cell = &self.device.cells[self.shard];
-        let mut shard = cell.lock();
-        let now = self.device.now();
+        let mut requests = requests.into_iter().fuse();
         let mut posted = 0;
-        let mut refused = None;
-        for request in requests {
-            if let Err((error, request)) = shard.core.post_send(now, self.place, self.pd, request) {
-                refused = Some(Box::new(Refused { error, request }));
-                break;
+        loop {
+            // Not under the lock: an iterator may ask the device for something.
+            let mut some: [Option<SendWr>; AT_ONCE] = std::array::from_fn(|_| requests.next());
+            let is_last = some[AT_ONCE - 1].is_none();
+            let mut shard = self.device.cells[self.shard].lock();
+            let now = self.device.now();
+            let mut refused = None;
+            for request in some.iter_mut().map_while(Option::take) {
+                if let Err((error, request)) = shard.core.post_send(now, self.place, self.pd, request) {
+                    refused = Some(Box::new(Refused { error, request, posted }));
+                    break;
+                }
+                posted += 1;
             }
-            posted += 1;
+            if is_last || refused.is_some() {
+                self.send(shard, now);
+                return refused.map_or(Ok(posted), Err);
+            }
         }
+    }
+
+    /// Sends what was posted until `now`.
+    fn send(&self, mut shard: MutexGuard<'_, Shard>, now: Instant) {
         // One that posts as requests end streams, and its peer may do the same and wait for what waits here.
         if !std::mem::take(&mut shard.core.has_ended) && !shard.core.replies.is_empty() {
             shard.core.answered_at = now;
         }
         shard.push(now);
-        cell.nudge(&shard, now);
-        drop(shard);
-        refused.map_or(Ok(posted), Err)
+        self.device.cells[self.shard].nudge(&shard, now);
     }
 
     /// Posts a receive request.

@@ -242,6 +242,8 @@ pub struct Refused<R: std::fmt::Debug> {
     pub error: WrError,
     /// The request.
     pub request: R,
+    /// How many that were given with it were posted before it.
+    pub posted: usize,
 }
 
 /// Why a work request was not accepted. Nothing has changed then.

@@ -5,10 +5,9 @@ mod common;
 
 use common::{Pair, SIZE, connect, in_memory, over_udp, pattern};
 use roci_endpoint::{
-    Access, Backend, CompletionKind, Device, DeviceConfig, Faults, MemoryWire, Mtu, Recovery, RecvWr, SendWr,
-    Status, WrError,
+    Access, Backend, CompletionKind, Device, DeviceConfig, Faults, INLINE_MAX, Layout, MemoryWire, Mtu,
+    QpState, Recovery, RecvWr, SendWr, Status, WrError,
 };
-use roci_wire::Layout;
 
 fn everything(pair: &Pair) {
     sends(pair);
@@ -202,6 +201,24 @@ fn a_write_that_leaves_its_region_fails_and_is_placed_in_part_only_where_it_is_m
         assert_eq!(there.iter().all(|octet| *octet == 7), lone);
         assert_eq!(there.iter().all(|octet| *octet == 0), !lone);
     }
+}
+
+#[test]
+fn requests_that_are_made_while_they_are_posted_may_ask_the_queue_pair_and_the_first_refused_says_how_many_were_posted()
+ {
+    let Pair { a, b, .. } = over_udp("127.0.0.1", |qp| qp);
+    let at = b.open.remote();
+    let asking = |_| {
+        assert_eq!(a.qp.state(), QpState::ReadyToSend);
+        SendWr::write_inline(&[1], at)
+    };
+    assert_eq!(a.qp.post_sends((0..40).map(asking)).unwrap(), 40);
+    (0..40).for_each(|_| drop(a.done()));
+    let long = [0; INLINE_MAX + 1];
+    let requests = (0..40).map(|n| SendWr::write_inline(if n < 20 { &[1] } else { &long }, at));
+    let refused = a.qp.post_sends(requests).unwrap_err();
+    assert_eq!((refused.error, refused.posted), (WrError::Inline, 20));
+    (0..20).for_each(|_| drop(a.done()));
 }
 
 #[test]
