@@ -34,6 +34,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::task::coop::poll_proceed;
 
 /// A completion queue that tasks wait for. Several may, and each completion goes to one of them.
 ///
@@ -89,15 +90,19 @@ impl AsyncCompletionQueue {
     }
 
     fn look(&self, place: &mut Place<'_>, task: &mut Context<'_>) -> Poll<io::Result<WorkCompletion>> {
+        // Who is never made to wait lets others of the runtime go on now and then, as with all of tokio's I/O.
+        let turn = std::task::ready!(poll_proceed(task));
         let cq = self.get_ref();
         loop {
             if let Some(completion) = cq.poll() {
+                turn.made_progress();
                 self.pass_on(place);
                 return Poll::Ready(Ok(completion));
             }
             place.wait(task.waker());
             cq.req_notify(false);
             if let Some(completion) = cq.poll() {
+                turn.made_progress();
                 self.pass_on(place);
                 return Poll::Ready(Ok(completion));
             }

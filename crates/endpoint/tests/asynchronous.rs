@@ -175,6 +175,32 @@ fn of_several_who_wait_none_is_forgotten_when_another_takes_its_notification() {
 }
 
 #[test]
+fn who_always_finds_a_completion_lets_other_tasks_of_the_runtime_go_on() {
+    const COMPLETIONS: usize = 1000;
+    let wire = MemoryWire::new(6);
+    let device = device(&wire, "10.0.0.1");
+    block_on(async {
+        let (qp, cq, _region) = end(&device);
+        // What is posted to a queue pair that has failed comes back at once.
+        qp.modify(&Change { transition: Some(Transition::Fail), ..Change::default() }).unwrap();
+        (0..COMPLETIONS).for_each(|_| qp.post_recv(RecvWr::empty()).unwrap());
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counted = turns.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+            }
+        });
+        for _ in 0..COMPLETIONS {
+            cq.poll().await.unwrap();
+        }
+        other.abort();
+        assert!(turns.load(Ordering::SeqCst) >= 5, "it had {turns:?} turns");
+    });
+}
+
+#[test]
 fn many_tasks_on_many_threads_share_a_queue() {
     const TASKS: usize = 4;
     const EACH: usize = 500;
