@@ -38,7 +38,8 @@ pub enum LawError {
 }
 
 /// The law that `text` names, on links of `link`: `dcqcn`, `firmware/dcqcn.elf`, or with settings behind it
-/// `dcqcn,preset=hpcc,rai=80Mb/s`. The settings of a program are words of its context; DCQCN takes over where it fails.
+/// `dcqcn,preset=hpcc,rai=80Mb/s`. The settings of a program are words of its context; where it fails
+/// [`Programmed::usual_fallback`] takes over.
 /// `read` brings a program's file.
 ///
 /// # Errors
@@ -57,11 +58,10 @@ pub fn law(
     let needs = |what| Err(LawError::Simulated(name.to_owned(), what));
     if Path::new(name).extension().is_none_or(|extension| extension != "elf") {
         return match Law::from_settings(name, &settings, link) {
-            Ok(Law::Hpcc(_)) => needs("telemetry"),
-            Ok(Law::Homa(_) | Law::Ndp(_)) => needs("a header of its own"),
+            Ok(law) => self::needs(&law).map_or(Ok(law), needs),
             // Its list has laws that run in a simulation alone.
             Err(SettingError::Law { name, .. }) => Err(LawError::Unknown(name)),
-            done => Ok(done?),
+            Err(error) => Err(error.into()),
         };
     }
     let octets = read(Path::new(name)).map_err(|error| LawError::File(name.to_owned(), error))?;
@@ -89,6 +89,15 @@ pub fn law(
         law.set_initial(word, value)?;
     }
     Ok(Law::Program(Box::new(law)))
+}
+
+/// What a native law needs of packets that RoCEv2 does not carry.
+pub(crate) fn needs(law: &Law) -> Option<&'static str> {
+    match law {
+        Law::Hpcc(_) => Some("telemetry"),
+        Law::Homa(_) | Law::Ndp(_) => Some("a header of its own"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

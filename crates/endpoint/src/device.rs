@@ -2,6 +2,7 @@
 
 use crate::clock::{self, Clock};
 use crate::completion::CompletionQueue;
+use crate::congestion;
 use crate::control;
 use crate::driver::{Cell, Pause};
 use crate::icrc::Solver;
@@ -12,7 +13,7 @@ use crate::memory::region::Memory;
 use crate::memory::{MemoryRegion, RegionError};
 use crate::numbers::{Numbers, random};
 use crate::paths::Paths;
-use crate::queue_pair::{QueuePairBuilder, SharedReceiveQueue};
+use crate::queue_pair::{QueuePairBuilder, SharedReceiveQueue, is_host};
 use crate::shard::{Core, IoCounters, Shard};
 use crate::table::{Change, Table};
 use roci_control::Law;
@@ -224,7 +225,14 @@ impl Device {
 
     /// Opens it with this clock.
     pub(crate) fn open_by(address: IpAddr, config: DeviceConfig, clock: Clock) -> io::Result<Self> {
-        let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        let address = address.to_canonical();
+        let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        if !is_host(address) {
+            return invalid(&format!("{address} is not the address of a host: name one of this host's"));
+        }
+        if let Some((law, needs)) = config.laws.iter().find_map(|law| Some((law, congestion::needs(law)?))) {
+            return invalid(&format!("law `{}` needs {needs}, which RoCEv2 has no place for", law.name()));
+        }
         let is_memory = matches!(config.backend, Backend::Memory(_));
         if !(1..=16).contains(&config.shards) || is_memory && config.shards != 1 {
             return invalid("shards: 1 to 16, and 1 on a wire in memory");
@@ -258,7 +266,14 @@ impl Device {
             for cell in &cells {
                 let (cell, spin) = (cell.clone(), span(spin));
                 let builder = std::thread::Builder::new().name("roci-shard".into());
-                threads.push(builder.spawn(move || cell.drive(spin))?);
+                match builder.spawn(move || cell.drive(spin)) {
+                    Ok(thread) => threads.push(thread),
+                    Err(error) => {
+                        cells.iter().for_each(|cell| cell.stop());
+                        threads.into_iter().for_each(|thread| drop(thread.join()));
+                        return Err(error);
+                    }
+                }
             }
         }
         let laws = std::iter::once(Law::None).chain(config.laws).collect();

@@ -13,6 +13,7 @@ use roci_transport::{
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard};
@@ -48,11 +49,17 @@ pub enum QueuePairError {
         "the queue pair is in state {0:?}, and can be connected in INIT alone: make another, or bring it there by Reset and Initialize"
     )]
     NotInit(QpState),
+    /// Who its peer is can be changed by `connect` and `ready_to_receive` alone, which lead from INIT to RTR.
+    #[error("connect or ready_to_receive name the peer and lead to RTR, and modify does not")]
+    Peer,
     /// Another endpoint or queue pair has the number for management.
     #[error(
         "queue pair 1 is taken: one process alone can use RDMA-CM at an address, the other needs one of its own, as 127.0.0.2 beside 127.0.0.1"
     )]
     Management,
+    /// It cannot be told whether queue pair 1 is taken.
+    #[error("queue pair 1 cannot be had: {0}")]
+    Claim(#[source] io::Error),
     /// A register cannot be written so.
     #[error("{0}")]
     Register(String),
@@ -246,14 +253,20 @@ impl QueuePairBuilder {
         let mut locked = device.cells[shard].lock();
         let place = locked.core.vacancy();
         let number = if self.management {
-            let claimed = locked.io.claim_management().is_ok();
-            claimed.then(|| locked.core.numbers.manage(place)).flatten()
+            match locked.io.claim_management() {
+                Ok(()) => locked.core.numbers.manage(place).ok_or(QueuePairError::Management),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(QueuePairError::Management),
+                Err(error) => Err(QueuePairError::Claim(error)),
+            }
         } else {
-            Some(locked.core.numbers.draw(place))
+            Ok(locked.core.numbers.draw(place))
         };
-        let Some(qpn) = number else {
-            locked.core.vacant.push(place);
-            return Err(QueuePairError::Management);
+        let qpn = match number {
+            Ok(qpn) => qpn,
+            Err(error) => {
+                locked.core.vacant.push(place);
+                return Err(error);
+            }
         };
         let made = locked.core.engine.create_qp(QpConfig { qpn: Some(inner(place)), ..self.config });
         if let Err(error) = made {
@@ -319,7 +332,7 @@ pub(crate) fn can_be_peer(address: IpAddr, local: IpAddr) -> Result<(), QueuePai
 }
 
 /// Whether it is the address of one host, as far as that can be seen.
-fn is_host(address: IpAddr) -> bool {
+pub(crate) fn is_host(address: IpAddr) -> bool {
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     !(address.is_unspecified() || address.is_multicast() || is_broadcast)
 }
@@ -433,8 +446,15 @@ impl QueuePair {
     /// As [`connect`](Self::connect).
     pub fn modify(&self, change: &Change) -> Result<(), QueuePairError> {
         judge(change)?;
+        let is_init = |shard: &Shard| {
+            let status = shard.core.engine.query(inner(self.place));
+            status.is_ok_and(|status| status.state == QpState::Init)
+        };
         let cell = &self.device.cells[self.shard];
         let mut shard = cell.lock();
+        if change.peer.is_some() || change.transition == Some(Transition::Receive) && is_init(&shard) {
+            return Err(QueuePairError::Peer);
+        }
         let now = self.device.now();
         let change = Change { path: None, ..*change };
         if change.transition == Some(Transition::Reset) {
