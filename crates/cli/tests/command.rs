@@ -23,6 +23,7 @@ fn a_run_prints_a_table_and_writes_its_results() {
         scratch.files(),
         [
             "out/small/flows.csv",
+            "out/small/links.csv",
             "out/small/report.html",
             "out/small/series.parquet",
             "out/small/summary.json",
@@ -272,7 +273,7 @@ fn runs_of_a_sweep_that_stall_leave_the_results_of_the_others() {
     let runs: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(runs.as_array().map(Vec::len), Some(1));
     let files: Vec<_> = scratch.files().into_iter().filter(|file| file.starts_with("one/")).collect();
-    let names = ["flows.csv", "report.html", "series.parquet", "summary.json"];
+    let names = ["flows.csv", "links.csv", "report.html", "series.parquet", "summary.json"];
     assert_eq!(files, names.map(|name| format!("one/{name}")));
 }
 
@@ -320,7 +321,7 @@ fn a_deadlock_exits_with_1_and_leaves_what_led_to_it() {
     assert_eq!(summary["deadlock"]["cycle"].as_array().map(Vec::len), Some(5));
     assert_eq!(summary["deadlock"]["at_s"], summary["simulated_s"]);
     assert!(text(&scratch.read("out/ring/report.html")).contains("stood still in a deadlock"));
-    let names = ["capture.pcapng", "flows.csv", "report.html", "series.parquet", "summary.json"];
+    let names = ["capture.pcapng", "flows.csv", "links.csv", "report.html", "series.parquet", "summary.json"];
     let mut expected = names.map(|name| format!("out/ring/{name}")).to_vec();
     expected.push("ring.toml".to_owned());
     assert_eq!(scratch.files(), expected);

@@ -107,7 +107,7 @@ fn an_interrupted_sweep_keeps_what_was_done_beside_earlier_results() {
     let (part, rest): (Vec<_>, Vec<_>) =
         scratch.files().into_iter().partition(|file| file.starts_with("o-interrupted/"));
     assert_eq!(rest, before, "the whole results stay");
-    let names = ["flows.csv", "report.html", "series.parquet", "summary.json"];
+    let names = ["flows.csv", "links.csv", "report.html", "series.parquet", "summary.json"];
     let of = |stop: &'static str| names.map(|name| format!("o-interrupted/stop={stop}/{name}"));
     let both = ["comparison.csv", "report.html"].map(|name| format!("o-interrupted/{name}"));
     assert_eq!(part, [&both[..], &of("1ms"), &of("2ms")].concat());

@@ -6,6 +6,7 @@
 //! | [`folder`] | a folder of results that appears as a whole or not at all |
 //! | [`summary`], `nic`, `traffic` | `summary.json` |
 //! | [`flows`] | `flows.csv` |
+//! | [`links`] | `links.csv` |
 //! | [`series`] | `series.parquet` |
 //! | [`pcap`] | packet captures in pcapng |
 //! | [`report`] | `report.html`, of one run or of several side by side |
@@ -13,6 +14,7 @@
 pub mod digits;
 pub mod flows;
 pub mod folder;
+pub mod links;
 mod nic;
 pub mod pcap;
 pub mod report;
@@ -54,7 +56,7 @@ pub enum OutputError {
     },
 }
 
-/// Writes `results` into `folder`: `flows.csv`, `series.parquet`, `report.html` and `summary.json`.
+/// Writes `results` into `folder`: `flows.csv`, `links.csv`, `series.parquet`, `report.html` and `summary.json`.
 ///
 /// `clock` gives seconds since any origin; what passes is noted in the results and goes into `summary.json`, which is
 /// written last.
@@ -64,6 +66,7 @@ pub enum OutputError {
 pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) -> Result<(), OutputError> {
     let began = clock();
     write(&folder.join("flows.csv"), |file| flows::write(file, results))?;
+    write(&folder.join("links.csv"), |file| links::write(file, results))?;
     write(&folder.join("series.parquet"), |file| series::write(file, results))?;
     write(&folder.join("report.html"), |file| report::write(file, results))?;
     let recorded: Vec<_> = results.programs.iter().filter(|program| !program.events.is_empty()).collect();

@@ -24,7 +24,7 @@ pub use crate::traffic::Op;
 use roci_control::program::{Fault, Tally, Why};
 use roci_nic::ArchCounters;
 use roci_transport::Status;
-use roci_units::{Instant, Span};
+use roci_units::{BitsPerSec, Instant, Span};
 use std::fmt;
 
 /// The results of one run.
@@ -54,6 +54,8 @@ pub struct Results {
     pub switches: Vec<SwitchResult>,
     /// One record per host; [`FlowResult::src`] and [`FlowResult::dst`] are places in this list.
     pub hosts: Vec<HostResult>,
+    /// One record for each way of each link: those that hosts send into, then those of each switch.
+    pub links: Vec<LinkResult>,
     /// The congestion controls of the scenario, such as `dcqcn preset=hpcc`: the common one, then those of single
     /// flows; of a program that was replaced all that were in force, and from when on. [`FlowResult::control`] is a place
     /// in this list.
@@ -348,6 +350,27 @@ pub struct SwitchResult {
     pub trimmed: u64,
     /// Headers that it sent back to their senders.
     pub returned: u64,
+}
+
+/// What one end of a link sent into it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkResult {
+    /// The names of the two ends, `s>t`; of parallel links with their number.
+    pub name: String,
+    /// Its rate.
+    pub rate: BitsPerSec,
+    /// Octets of frames sent.
+    pub tx_bytes: u64,
+    /// Packets that a switch had no room for on their way here, or, where they are lossless, from there.
+    pub drops: u64,
+    /// Packets that a switch marked CE on their way here.
+    pub ecn_marks: u64,
+    /// Packets that a switch trimmed on their way here.
+    pub trimmed: u64,
+    /// How often the other end told it to stop a priority.
+    pub pause_received: u64,
+    /// How long it stood paused, summed over priorities.
+    pub paused: Span,
 }
 
 /// What passed a host's port.

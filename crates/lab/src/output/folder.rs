@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The names of files that we write; captures, the plots of figures, and the events of one of several programs besides.
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     "summary.json",
     "flows.csv",
+    "links.csv",
     "series.parquet",
     "events.txt",
     "report.html",

@@ -31,8 +31,8 @@ mod writes;
 use crate::program::CLASSES;
 use crate::program::events::Events;
 use crate::results::{
-    CoreArray, Deadlock, Failure, FaultResult, HostFigures, HostResult, Offered, ProgramResult, Results,
-    SwitchResult, TrafficResult,
+    CoreArray, Deadlock, Failure, FaultResult, HostFigures, HostResult, LinkResult, Offered, ProgramResult,
+    Results, SwitchResult, TrafficResult,
 };
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
@@ -45,6 +45,7 @@ use roci_control::program::Tally;
 use roci_control::program::fault::FAULTS_KEPT;
 use roci_fabric::deadlock::Held;
 use roci_fabric::fabric::{Fabric, Stopped};
+use roci_fabric::graph::Graph;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_nic::{Host, Simulated};
@@ -397,6 +398,7 @@ impl<'a> Simulation<'a> {
             packet_hops: totals.packet_hops,
             traffic: traffic.collect(),
             switches: switches.collect(),
+            links: (0u32..).take(net.port_count()).map(|port| link_result(net, port, graph)).collect(),
             hosts,
             controls,
             programs,
@@ -429,6 +431,22 @@ fn switch_result(net: &Net, number: u32, name: &str) -> SwitchResult {
     }
     result.max_buffer_bytes = u64::from(net.switch(number).peak());
     result
+}
+
+/// What `port` sent.
+fn link_result(net: &Net, port: u32, graph: &Graph) -> LinkResult {
+    let pauses = net.pauses(port);
+    let counters = net.counters(port).copied().unwrap_or_default();
+    LinkResult {
+        name: build::port_name(net, port, |node| build::node_name(graph, node)),
+        rate: net.rate_of_port(port),
+        tx_bytes: net.tx_octets(port),
+        drops: counters.dropped + counters.headroom_dropped,
+        ecn_marks: counters.marked,
+        trimmed: counters.trimmed,
+        pause_received: pauses.received.into(),
+        paused: pauses.paused(net.now()),
+    }
 }
 
 /// What a host sent and received, and what its NIC counted. Hosts are the first nodes, and each has the port of its number.
