@@ -4,13 +4,15 @@
 //! | --- | --- |
 //! | [`region`] | regions of memory under a key |
 //! | [`buffer`] | parts of a region that go to work requests and come back with their completions |
+//! | `lending` | which parts are lent, and whose turn it is to copy |
 //!
-//! Two things make the safe interface sound. A part that is lent ([`Buffer`], [`Slice`]) is lent to nobody else: the
-//! region keeps the list. And memory that a peer can reach is never behind a Rust reference: octets are copied in and
+//! Two things make the safe interface sound. A part that is lent ([`Buffer`], [`Slice`]) is lent to nobody else, and copied by
+//! nobody else: the region keeps the list, and of who copies what is not lent. And memory that a peer can reach is never behind a Rust reference: octets are copied in and
 //! out under the region's lock, which the transport takes as well. Memory windows are out of scope: a peer's access to
 //! a part is granted by registering that part.
 
 pub mod buffer;
+mod lending;
 pub mod region;
 
 pub use buffer::{Buffer, Slice};

@@ -2,12 +2,12 @@
 #![expect(unsafe_code, reason = "memory that peers and the transport reach by address")]
 
 use super::buffer::{Buffer, Slice};
+use super::lending::Lending;
 use crate::device::DeviceInner;
 use roci_transport::{Access, Pd, RegisterError};
-use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A region of memory that requests may refer to. Clones are the same region; it is deregistered when the last one and
 /// the last buffer from it are gone.
@@ -260,8 +260,7 @@ pub(crate) struct Handle {
     pub(crate) key: u32,
     pub(crate) pd: Pd,
     device: Arc<DeviceInner>,
-    /// Parts that are lent, by their first octet.
-    lent: Mutex<BTreeMap<usize, usize>>,
+    lending: Lending,
 }
 
 impl std::fmt::Debug for Handle {
@@ -278,29 +277,25 @@ impl Handle {
         }
     }
 
-    fn lent(&self) -> MutexGuard<'_, BTreeMap<usize, usize>> {
-        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Lends a part to nobody but the caller.
     pub(crate) fn lend(&self, range: &Range<usize>) -> Result<(), LentError> {
-        let (start, end) = (range.start, range.end);
+        self.judge(range)?;
+        self.lending.lend(range)
+    }
+
+    pub(crate) fn give_back(&self, start: usize) {
+        self.lending.give_back(start);
+    }
+
+    /// That a part lies within.
+    fn judge(&self, &Range { start, end }: &Range<usize>) -> Result<(), LentError> {
         if start == end {
             return Err(LentError::Empty(start));
         }
         if start > end || end > self.memory().len() {
             return Err(LentError::Bounds(start, end));
         }
-        let mut lent = self.lent();
-        if lent.range(..end).next_back().is_some_and(|(_, &other)| other > start) {
-            return Err(LentError::Lent(start, end));
-        }
-        lent.insert(start, end);
         Ok(())
-    }
-
-    pub(crate) fn give_back(&self, start: usize) {
-        self.lent().remove(&start);
     }
 }
 
@@ -323,7 +318,7 @@ impl MemoryRegion {
         match device.register(pd, &memory) {
             Ok(key) => {
                 let device = device.clone();
-                let handle = Handle { memory: Some(memory), key, pd, device, lent: Mutex::default() };
+                let handle = Handle { memory: Some(memory), key, pd, device, lending: Lending::default() };
                 Ok(Self { handle: Arc::new(handle) })
             }
             Err(error) => {
@@ -392,7 +387,11 @@ impl MemoryRegion {
         Ok(self.buffer(range)?.freeze())
     }
 
-    /// Copies octets from `offset` on.
+    /// Copies octets from `offset` on. Any number of threads may at once.
+    ///
+    /// Where no peer can reach the region, it waits for a [`write`](Self::write) of some of them that another thread is at. Where one
+    /// can, what is written meanwhile, by peers or by us, may be among them in part; only eight octets at an address that is a
+    /// multiple of 8 are always read at once.
     ///
     /// # Errors
     /// [`LentError`] where they are out of bounds or lent.
@@ -400,10 +399,19 @@ impl MemoryRegion {
         if to.is_empty() {
             return Ok(());
         }
-        self.buffer(offset..offset.saturating_add(to.len()))?.read(0, to)
+        let range = offset..offset.saturating_add(to.len());
+        self.handle.judge(&range)?;
+        let _turn = self.handle.lending.copy(&range, true)?;
+        // SAFETY: where no peer can reach them, nobody writes them during our turn: they are not lent, and writers do not share.
+        unsafe { self.handle.memory().copy_out(offset, to) };
+        Ok(())
     }
 
-    /// Copies `octets` to `offset`. A peer may see some of them before others.
+    /// Copies `octets` to `offset`. A peer may see some of them before others, but always all eight at an address that is a multiple
+    /// of 8.
+    ///
+    /// Where no peer can reach the region, it waits for other threads that read or write some of those there. Where one can, threads
+    /// that write to the same place at once may leave some octets of each.
     ///
     /// # Errors
     /// [`LentError`] where they are out of bounds or lent.
@@ -411,7 +419,14 @@ impl MemoryRegion {
         if octets.is_empty() {
             return Ok(());
         }
-        self.buffer(offset..offset.saturating_add(octets.len()))?.write(0, octets)
+        let range = offset..offset.saturating_add(octets.len());
+        self.handle.judge(&range)?;
+        let memory = self.handle.memory();
+        // Where peers can reach them, the region's lock keeps copies apart, and a short one waits for no long one.
+        let _turn = self.handle.lending.copy(&range, memory.is_remote)?;
+        // SAFETY: where no peer can reach them, nobody else touches them during our turn: they are not lent, and we do not share.
+        unsafe { memory.copy_in(offset, octets) };
+        Ok(())
     }
 
     /// The eight octets at `offset` as a number in this host's order, as atomics see it.
@@ -443,6 +458,56 @@ impl MemoryRegion {
                 Ok(Arc::try_unwrap(memory).map_or_else(copy, Memory::into_vec))
             }
             Err(handle) => Err(Self { handle }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Backend, Device, DeviceConfig};
+    use crate::io::MemoryWire;
+
+    fn region(access: Access, length: usize) -> MemoryRegion {
+        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        device.alloc_pd().reg_mr(vec![0; length], access).unwrap()
+    }
+
+    #[test]
+    fn threads_read_and_write_the_same_octets_at_once_and_none_is_refused() {
+        const TURNS: u8 = 200;
+        for access in [Access::LOCAL_WRITE, Access::ALL] {
+            let region = region(access, 4096);
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| (1..TURNS).for_each(|turn| region.write(0, &[turn; 4096]).unwrap()));
+                    scope.spawn(|| {
+                        let mut octets = [0; 4096];
+                        for _ in 1..TURNS {
+                            region.read(0, &mut octets).unwrap();
+                            assert!(octets.iter().all(|octet| *octet == octets[0]), "it is written at once");
+                            region.load(8).unwrap();
+                        }
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_lent_is_neither_read_nor_written_and_it_is_said_why() {
+        for access in [Access::LOCAL_WRITE, Access::ALL] {
+            let region = region(access, 64);
+            let buffer = region.buffer(8..16).unwrap();
+            assert_eq!(region.load(8), Err(LentError::Lent(8, 16)));
+            assert_eq!(region.read(15, &mut [0; 2]), Err(LentError::Lent(15, 17)));
+            assert_eq!(region.write(0, &[0; 9]), Err(LentError::Lent(0, 9)));
+            assert_eq!((region.write(0, &[1; 8]), region.write(16, &[1; 48])), (Ok(()), Ok(())));
+            assert_eq!(region.write(57, &[0; 8]), Err(LentError::Bounds(57, 65)));
+            assert_eq!((region.read(99, &mut []), region.write(99, &[])), (Ok(()), Ok(())));
+            drop(buffer);
+            assert_eq!((region.load(8), region.load(16)), (Ok(0), Ok(0x0101_0101_0101_0101)));
         }
     }
 }
