@@ -7,7 +7,12 @@ use crate::device::DeviceInner;
 use roci_transport::{Access, Pd, RegisterError};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Octets that are copied while a region is held: some microseconds' worth, far less than any peer's patience.
+const PIECE: usize = 64 << 10;
+/// For how many turns who copies much lets others go first, between two pieces.
+const ASIDE: u32 = 200;
 
 /// A region of memory that requests may refer to. Clones are the same region; it is deregistered when the last one and
 /// the last buffer from it are gone.
@@ -69,6 +74,8 @@ pub(crate) struct Memory {
     pub(crate) access: Access,
     /// Whether somebody touches octets that a peer can reach. Held for a run of packets by a shard, or for one copy.
     busy: AtomicBool,
+    /// How many wait for that. It orders nothing: who copies much looks at it to let others go first.
+    waiting: AtomicU32,
 }
 
 // SAFETY: the octets belong to this value alone. Those that a `Buffer` or `Slice` covers are touched by its holder alone
@@ -88,6 +95,7 @@ impl Memory {
             is_remote,
             access,
             busy: AtomicBool::new(false),
+            waiting: AtomicU32::new(0),
         }
     }
 
@@ -105,10 +113,27 @@ impl Memory {
     /// reach the cache cost as much as copying them.
     #[inline]
     pub(crate) fn hold(&self) {
-        let mut turns = 0u32;
+        if self.busy.swap(true, Ordering::Acquire) {
+            self.wait_for_it();
+        }
+    }
+
+    #[cold]
+    fn wait_for_it(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let mut turns = 0;
         while self.busy.swap(true, Ordering::Acquire) {
-            turns += 1;
-            if turns < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }
+            turns = pause(turns);
+        }
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Lets who waits go first, which who takes it again at once seldom does. One whose core is taken is not waited for without end.
+    fn step_aside(&self) {
+        let mut turns = 0;
+        while turns < ASIDE && self.waiting.load(Ordering::Relaxed) > 0 && !self.busy.load(Ordering::Relaxed)
+        {
+            turns = pause(turns);
         }
     }
 
@@ -117,11 +142,28 @@ impl Memory {
         self.busy.store(false, Ordering::Release);
     }
 
-    fn guard(&self) -> Option<Held<'_>> {
-        self.is_remote.then(|| {
+    /// Has `copy` copy `length` octets from `offset` on: at once where no peer can reach them, and else under the lock, piece by piece,
+    /// for a shard that waits for it stands still with all its queue pairs. No piece ends within eight octets at an address that is a
+    /// multiple of 8. `copy` is told where among them a piece lies.
+    #[inline]
+    fn in_pieces(&self, offset: usize, length: usize, mut copy: impl FnMut(Range<usize>)) {
+        if !self.is_remote {
+            return copy(0..length);
+        }
+        let mut at = 0;
+        loop {
+            // Counted from an address that is a multiple of 8.
+            let before = self.start.addr().wrapping_add(offset).wrapping_add(at) % 8;
+            let end = length.min(at + PIECE - before);
             self.hold();
-            Held(self)
-        })
+            copy(at..end);
+            self.let_go();
+            if end == length {
+                return;
+            }
+            at = end;
+            self.step_aside();
+        }
     }
 
     /// Copies `octets` to `offset`, as far as they fit.
@@ -164,9 +206,10 @@ impl Memory {
     /// Where no peer can reach the region, nobody else touches these octets meanwhile.
     #[inline]
     pub(crate) unsafe fn copy_in(&self, offset: usize, octets: &[u8]) {
-        let _guard = self.guard();
-        // SAFETY: exclusive by the lock or by the caller's word.
-        unsafe { self.copy_in_held(offset, octets) };
+        self.in_pieces(offset, octets.len(), |piece| {
+            // SAFETY: exclusive by the lock or by the caller's word.
+            unsafe { self.copy_in_held(offset + piece.start, &octets[piece]) };
+        });
     }
 
     /// Copies octets from `offset` on; zeros where there are none.
@@ -175,9 +218,10 @@ impl Memory {
     /// Where no peer can reach the region, nobody else writes these octets meanwhile.
     #[inline]
     pub(crate) unsafe fn copy_out(&self, offset: usize, to: &mut [u8]) {
-        let _guard = self.guard();
-        // SAFETY: not written to by the lock or by the caller's word.
-        unsafe { self.copy_out_held(offset, to) };
+        self.in_pieces(offset, to.len(), |piece| {
+            // SAFETY: not written to by the lock or by the caller's word.
+            unsafe { self.copy_out_held(offset + piece.start, &mut to[piece]) };
+        });
     }
 
     /// The octets in `range`, to be read in place.
@@ -229,13 +273,14 @@ impl Memory {
     }
 }
 
-/// The right to touch what peers can reach, for a while.
-struct Held<'a>(&'a Memory);
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.let_go();
+/// Waits a little, the longer the more turns have been waited; gives how many that were with this one.
+fn pause(turns: u32) -> u32 {
+    if turns < 100 {
+        std::hint::spin_loop()
+    } else {
+        std::thread::yield_now()
     }
+    turns.saturating_add(1)
 }
 
 impl Drop for Memory {
@@ -509,5 +554,54 @@ mod tests {
             drop(buffer);
             assert_eq!((region.load(8), region.load(16)), (Ok(0), Ok(0x0101_0101_0101_0101)));
         }
+    }
+
+    #[test]
+    fn a_long_copy_lets_others_go_between_its_pieces_and_tears_no_eight_octets() {
+        let region = region(Access::ALL, 64 * PIECE);
+        let memory = region.handle.memory().clone();
+        for offset in 0..9 {
+            let (mut pieces, length) = (Vec::new(), 3 * PIECE);
+            memory.in_pieces(offset, length, |piece| {
+                assert!(memory.busy.load(Ordering::Relaxed), "it is held");
+                pieces.push(piece);
+            });
+            assert!(!memory.busy.load(Ordering::Relaxed));
+            assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= PIECE), "{pieces:?}");
+            assert!(pieces.windows(2).all(|two| two[0].end == two[1].start
+                && (memory.start.addr() + offset + two[0].end).is_multiple_of(8)));
+            assert_eq!((pieces[0].start, pieces[pieces.len() - 1].end), (0, length));
+        }
+        let octets: Vec<u8> = (0..64 * PIECE - 3).map(|at| (at / 7).to_le_bytes()[0]).collect();
+        region.write(3, &octets).unwrap();
+        let mut back = vec![0; octets.len()];
+        region.read(3, &mut back).unwrap();
+        assert!(back == octets && region.slice(3..64 * PIECE).unwrap().to_vec() == octets);
+    }
+
+    #[test]
+    fn who_waits_for_a_region_gets_it_before_a_long_copy_is_done() {
+        let region = region(Access::ALL, 64);
+        let memory = region.handle.memory();
+        let (begun, served) = (AtomicBool::new(false), AtomicBool::new(false));
+        let mut pieces = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !begun.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                memory.hold();
+                served.store(true, Ordering::SeqCst);
+                memory.let_go();
+            });
+            memory.in_pieces(0, 10_000 * PIECE, |_| {
+                begun.store(true, Ordering::SeqCst);
+                while memory.waiting.load(Ordering::SeqCst) == 0 && !served.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                pieces += u32::from(!served.load(Ordering::SeqCst));
+            });
+        });
+        assert!(pieces < 1000, "it waited for {pieces} pieces");
     }
 }
