@@ -184,7 +184,10 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // What was said last is to leave, and a peer that answers slowly is not waited for.
         self.inner.stop.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self.thread.take()
+            // A task that it has woken may have been the last that needed it, and nobody waits for himself.
+            && thread.thread().id() != std::thread::current().id()
+        {
             // A thread that panicked has said so.
             let _ = thread.join();
         }
@@ -398,6 +401,46 @@ mod tests {
         std::thread::sleep(FAREWELL / 2);
         assert!(closes.is_finished(), "and no longer");
         closes.join().unwrap();
+    }
+
+    #[cfg(feature = "tokio")]
+    #[test]
+    fn the_last_handle_may_be_dropped_by_a_task_that_the_manager_s_thread_has_woken() {
+        use std::task::{Wake, Waker};
+        /// Drops on the thread that wakes it, and tells of it.
+        struct Last(Mutex<Option<(ConnectionManager, std::sync::mpsc::Sender<String>)>>);
+        impl Wake for Last {
+            fn wake(self: Arc<Self>) {
+                let Some((manager, tell)) = self.0.lock().unwrap().take() else { return };
+                drop(manager);
+                let thread = std::thread::current();
+                tell.send(thread.name().unwrap_or_default().to_owned()).unwrap();
+            }
+        }
+        let manager = manager(Clock::new());
+        let inner = manager.handle.inner.clone();
+        let (tell, told) = std::sync::mpsc::channel();
+        let last = Arc::new(Last(Mutex::new(Some((manager, tell)))));
+        let mut place = inner.tasks.place();
+        place.wait(&Waker::from(last));
+        // As if the queue pair of a connection had failed, which the thread hears of.
+        inner.cq.inner.push(WorkCompletion {
+            wr_id: 0,
+            qp_num: Qpn::new(77),
+            status: Status::WorkRequestFlushed,
+            opcode: CompletionKind::Send,
+            byte_len: 0,
+            tail: roci_transport::Tail::Plain,
+            solicited: false,
+            original: 0,
+            source: None,
+            payload: crate::work::Payload::None,
+        });
+        assert_eq!(told.recv_timeout(Duration::from_secs(10)).as_deref(), Ok("roci-cm"));
+        drop(place);
+        while Arc::strong_count(&inner) > 1 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[cfg(feature = "tokio")]
