@@ -178,7 +178,7 @@ pub(crate) struct DeviceInner {
     names: Mutex<Vec<control::Name>>,
     table: Arc<Table>,
     clock: Clock,
-    progress: Progress,
+    pub(crate) progress: Progress,
     pause: Pause,
     next_shard: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,

@@ -4,7 +4,8 @@ use super::CmError;
 use super::machine::{Event, Id, Machine};
 use crate::clock;
 use crate::completion::CompletionQueue;
-use crate::device::Device;
+use crate::device::{Device, Progress};
+use crate::io::sys::{self, EventFd};
 use crate::memory::{Buffer, MemoryRegion};
 use crate::numbers::{MANAGEMENT, random};
 use crate::queue_pair::QueuePair;
@@ -12,12 +13,13 @@ use crate::queue_pair::QueuePair;
 use crate::waiters::Waiters;
 use crate::work::{RecvWr, SendWr, WorkCompletion};
 use roci_transport::{Access, CompletionKind, Status};
-use roci_units::Qpn;
+use roci_units::{Instant, Qpn};
 use roci_wire::cm::{MAD_LEN, Q_KEY, Reject, Reply, Request};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 #[cfg(feature = "tokio")]
@@ -31,7 +33,7 @@ const SENDS: usize = 64;
 const RECEIVES: usize = 512;
 /// How long what was said last is given to leave.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How often the manager's thread looks up.
+/// How often the manager's thread looks up where nobody may wake it: when it is to end, and where it drives the device as well.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Connection set-up of one device. Clones are the same.
@@ -76,7 +78,14 @@ impl ConnectionManager {
         }
         let guid = u64::from(random()) << 32 | u64::from(random());
         let machine = Machine::new(guid, random);
-        let core = Core { machine, free, notes: BTreeMap::new(), asked: BTreeMap::new(), has_news: false };
+        let core = Core {
+            machine,
+            free,
+            notes: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            has_news: false,
+            sleeps: None,
+        };
         let inner = Arc::new(Inner {
             device: device.clone(),
             qp,
@@ -87,6 +96,7 @@ impl ConnectionManager {
             #[cfg(feature = "tokio")]
             tasks: Waiters::default(),
             stop: AtomicBool::new(false),
+            wake: EventFd::new()?,
             _region: region,
         });
         let runs = inner.clone();
@@ -115,6 +125,8 @@ pub(super) struct Inner {
     #[cfg(feature = "tokio")]
     tasks: Waiters,
     stop: AtomicBool,
+    /// Ends the thread's sleep.
+    wake: EventFd,
     /// The datagrams' memory.
     _region: MemoryRegion,
 }
@@ -129,9 +141,11 @@ pub(super) struct Core {
     pub(super) asked: BTreeMap<u64, VecDeque<(Id, IpAddr, Box<Request>)>>,
     /// There is something to tell those who wait, as soon as the lock is given back.
     has_news: bool,
+    /// Until when the manager's thread sleeps, where it does.
+    sleeps: Option<Instant>,
 }
 
-/// The core, locked. Those who wait for news are woken after it was given back, as a waker may come back for it.
+/// The core, locked. When it is given back, the thread is woken if it would sleep longer than the machine may wait. Those who wait for news are woken after it was given back, as a waker may come back for it.
 pub(super) struct Locked<'a> {
     inner: &'a Inner,
     core: Option<MutexGuard<'a, Core>>,
@@ -153,7 +167,16 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let has_news = self.core.take().is_some_and(|mut core| std::mem::take(&mut core.has_news));
+        let Some(mut core) = self.core.take() else { return };
+        let has_news = std::mem::take(&mut core.has_news);
+        let is_late = core.sleeps.is_some_and(|until| core.next() < until);
+        if is_late {
+            core.sleeps = None;
+        }
+        drop(core);
+        if is_late {
+            self.inner.wake.signal();
+        }
         if has_news {
             self.inner.changed.notify_all();
             #[cfg(feature = "tokio")]
@@ -184,6 +207,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // What was said last is to leave, and a peer that answers slowly is not waited for.
         self.inner.stop.store(true, Ordering::SeqCst);
+        self.inner.wake.signal();
         if let Some(thread) = self.thread.take()
             // A task that it has woken may have been the last that needed it, and nobody waits for himself.
             && thread.thread().id() != std::thread::current().id()
@@ -245,14 +269,9 @@ impl Inner {
                     return;
                 }
             }
-            let now = self.device.inner.now();
-            let next = self.core().machine.poll_timeout().and_then(|next| clock::until(next, now));
-            let timeout = next.map_or(SLICE, |next| next.min(SLICE));
-            // Every error but the end of the time is one that comes again, and is not to turn this into a busy loop.
-            match self.cq.wait(timeout) {
-                Ok(completion) => ended.push(completion),
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
-                Err(_) => std::thread::sleep(SLICE),
+            if self.rest(stopped.is_some(), &mut ended).is_err() {
+                // It comes again, and is not to turn this into a busy loop.
+                std::thread::sleep(SLICE);
             }
             // Together, so that many that come at once wake those who wait but once.
             self.cq.poll_into(&mut ended, RECEIVES);
@@ -261,6 +280,39 @@ impl Inner {
             core.machine.wake(self.device.inner.now());
             self.pump(&mut core);
         }
+    }
+
+    /// Waits for a datagram, the machine's next timer or who wakes us.
+    fn rest(&self, is_ending: bool, ended: &mut Vec<WorkCompletion>) -> io::Result<()> {
+        let until = |core: &Core| clock::until(core.next(), self.device.inner.now());
+        if self.device.inner.progress == Progress::Caller {
+            // The device has no thread, and what others post leaves when this one looks up.
+            let timeout = until(&self.core()).map_or(SLICE, |next| next.min(SLICE));
+            match self.cq.wait(timeout) {
+                Ok(completion) => ended.push(completion),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                Err(error) => return Err(error),
+            }
+            return Ok(());
+        }
+        self.cq.req_notify(false);
+        if self.cq.poll_into(ended, RECEIVES) > 0 {
+            return Ok(());
+        }
+        let timeout = {
+            let mut core = self.core();
+            core.sleeps = Some(core.next());
+            let timeout = until(&core);
+            if is_ending { Some(timeout.map_or(SLICE, |next| next.min(SLICE))) } else { timeout }
+        };
+        self.device.inner.hand_over();
+        let (cq, wake) = (self.cq.as_fd().as_raw_fd(), self.wake.as_raw_fd());
+        let woken = sys::wait(&[(cq, false), (wake, false)], timeout);
+        self.core().sleeps = None;
+        self.wake.clear();
+        // What has come is looked for anyhow.
+        self.cq.wait_notify(Some(Duration::ZERO))?;
+        woken.map(drop)
     }
 
     fn take(&self, core: &mut Core, completion: WorkCompletion) {
@@ -341,6 +393,11 @@ impl Inner {
 }
 
 impl Core {
+    /// When the machine's next timer ends.
+    fn next(&self) -> Instant {
+        self.machine.poll_timeout().unwrap_or(Instant::from_ps(u64::MAX))
+    }
+
     /// Whether nothing is to be sent, nor on its way out: the queue pair takes with it what has not left.
     fn has_said_all(&self) -> bool {
         !self.machine.has_to_transmit() && self.free.len() == SENDS
@@ -364,6 +421,7 @@ impl Core {
 mod tests {
     use super::*;
     use crate::clock::Clock;
+    use crate::cm::ConnParam;
     use crate::device::{Backend, DeviceConfig};
     use crate::io::MemoryWire;
 
@@ -378,14 +436,39 @@ mod tests {
         const WHILE: Duration = Duration::from_millis(300);
         let manager = manager(Clock::over());
         let inner = manager.handle.inner.clone();
-        let thread = std::thread::spawn(move || {
-            inner.run();
-            clock::busy()
-        });
-        assert!(manager.handle.inner.wait(WHILE, |_| None::<()>).is_none(), "nothing comes any more");
         drop(manager);
-        let busy = thread.join().unwrap();
+        inner.stop.store(false, Ordering::SeqCst);
+        let busy = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                inner.run();
+                clock::busy()
+            });
+            assert!(inner.wait(WHILE, |_| None::<()>).is_none(), "nothing comes any more");
+            inner.stop.store(true, Ordering::SeqCst);
+            inner.wake.signal();
+            thread.join().unwrap()
+        });
         assert!(busy < WHILE / 30, "it was busy for {busy:?}");
+    }
+
+    #[test]
+    fn a_manager_that_has_nothing_to_do_sleeps_until_it_is_needed_and_ends_at_once() {
+        let manager = manager(Clock::new());
+        let inner = manager.handle.inner.clone();
+        while inner.core().sleeps != Some(Instant::from_ps(u64::MAX)) {
+            std::thread::yield_now();
+        }
+        // What is asked for has a timer, of which it is told.
+        let cq = inner.device.create_cq().unwrap();
+        let qp = inner.device.alloc_pd().create_qp(&cq, &cq).build().unwrap();
+        let asked = manager.request(&qp, ([10, 0, 0, 9], 7).into(), &ConnParam::default()).unwrap();
+        while inner.core().sleeps.is_none_or(|until| until == Instant::from_ps(u64::MAX)) {
+            std::thread::yield_now();
+        }
+        drop(asked);
+        let begin = inner.device.inner.passed();
+        drop(manager);
+        assert!(inner.device.inner.passed().saturating_sub(begin) < FAREWELL / 2);
     }
 
     #[test]
