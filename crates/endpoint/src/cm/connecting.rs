@@ -10,7 +10,7 @@ use crate::queue_pair::{QueuePair, can_be_peer};
 use roci_units::{Psn, Qpn};
 use roci_wire::cm::{Endpoints, Private, Reply, Request, reason, service};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 impl ConnectionManager {
@@ -175,7 +175,8 @@ impl Connecting {
         self.id = None;
         let private_data = reply.private.0.to_vec();
         let handle = self.handle.clone();
-        Ok(Connection { handle, id, peer: self.to, private_data, initiator_depth: peer.reads, has_failed })
+        let (peer, initiator_depth, over) = (self.to, peer.reads, OnceLock::new());
+        Ok(Connection { handle, id, peer, private_data, initiator_depth, has_failed, over })
     }
 }
 

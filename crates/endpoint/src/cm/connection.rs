@@ -2,10 +2,13 @@
 
 use super::CmError;
 use super::machine::Id;
-use super::manager::{Core, Handle, Note};
+use super::manager::{Bell, Core, Handle, Note};
+use crate::io::sys::EventFd;
+use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How often a wait looks whether it is to end.
@@ -21,6 +24,8 @@ pub struct Connection {
     pub(super) initiator_depth: u8,
     /// Whether its queue pair has failed.
     pub(super) has_failed: Arc<AtomicBool>,
+    /// Readable when it is over, where somebody wants to see it so.
+    pub(super) over: OnceLock<Arc<EventFd>>,
 }
 
 impl Connection {
@@ -103,6 +108,30 @@ impl Connection {
         self.handle.inner.wait(timeout, |core| self.end(core)).is_some()
     }
 
+    /// A descriptor that is readable once [that](Self::is_disconnected) is so, for poll(2). It is made at the first call, is the same
+    /// from then on, and is not to be read.
+    ///
+    /// # Errors
+    /// What the operating system says, which may be that there are too many descriptors.
+    pub fn end_fd(&self) -> io::Result<BorrowedFd<'_>> {
+        if self.over.get().is_none() {
+            let over = Arc::new(EventFd::new()?);
+            // Under the lock, so that of two that come at once one is known to both.
+            let mut core = self.handle.inner.core();
+            if self.over.set(over.clone()).is_ok() {
+                match core.notes.get_mut(&self.id) {
+                    Some(note) => {
+                        note.bell = Some(Bell { over, has_failed: self.has_failed.clone() });
+                        note.ring();
+                    }
+                    None => over.signal(),
+                }
+            }
+        }
+        let over = self.over.get().unwrap_or_else(|| unreachable!("it has been made"));
+        Ok(over.borrow())
+    }
+
     /// The same for as long as it takes, for a task.
     #[cfg(feature = "tokio")]
     pub(crate) async fn over(&self) {
@@ -129,5 +158,93 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.handle.inner.leave(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cm::{ConnParam, ConnectionManager, Listener};
+    use crate::device::{Backend, Device, DeviceConfig};
+    use crate::io::{MemoryWire, sys};
+    use crate::queue_pair::QueuePair;
+    use roci_transport::Transition;
+    use std::os::fd::{AsFd, AsRawFd};
+
+    const WAIT: Duration = Duration::from_secs(10);
+
+    /// Whether poll(2) finds a descriptor readable within `timeout`.
+    fn is_readable(fd: impl AsFd, timeout: Duration) -> bool {
+        sys::wait(&[(fd.as_fd().as_raw_fd(), false)], Some(timeout)).unwrap()
+    }
+
+    fn queue_pair(device: &Device) -> QueuePair {
+        let cq = device.create_cq().unwrap();
+        device.alloc_pd().create_qp(&cq, &cq).build().unwrap()
+    }
+
+    /// A connection from `near` to `far`: each end, with its queue pair.
+    fn connect(
+        near: (&Device, &ConnectionManager),
+        far: (&Device, &Listener),
+    ) -> [(Connection, QueuePair); 2] {
+        let (active, passive) = (queue_pair(near.0), queue_pair(far.0));
+        let to = SocketAddr::new(far.0.address(), far.1.port());
+        let mut asked = near.1.request(&active, to, &ConnParam::default()).unwrap();
+        assert!(is_readable(far.1, WAIT), "a request waits");
+        let request = far.1.get_request(Duration::ZERO).unwrap().unwrap();
+        assert!(!is_readable(far.1, Duration::ZERO), "and no other one");
+        let accepted = request.accept(&passive, &ConnParam::default()).unwrap();
+        let connected = asked.wait(&active, WAIT).unwrap().unwrap();
+        [(connected, active), (accepted, passive)]
+    }
+
+    #[test]
+    fn requests_and_the_ends_of_connections_are_waited_for_by_descriptors() {
+        let wire = MemoryWire::new(1);
+        let [near, far] = [1, 2].map(|host| {
+            let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..DeviceConfig::default() };
+            Device::open_with([10, 0, 0, host].into(), config).unwrap()
+        });
+        let [asking, answering] = [&near, &far].map(|device| ConnectionManager::new(device).unwrap());
+        let listener = answering.listen(7000).unwrap();
+        let (near, far) = ((&near, &asking), (&far, &listener));
+        assert!(!is_readable(&listener, Duration::ZERO));
+
+        // The peer disconnects.
+        let [(connected, _active), (accepted, _passive)] = connect(near, far);
+        assert!(!is_readable(accepted.end_fd().unwrap(), Duration::from_millis(50)));
+        connected.disconnect();
+        assert!(is_readable(accepted.end_fd().unwrap(), WAIT) && accepted.is_disconnected());
+        // Who asks later sees it as well.
+        assert!(connected.wait_disconnected(WAIT));
+        assert!(is_readable(connected.end_fd().unwrap(), Duration::ZERO));
+
+        // The own queue pair fails, which is no other connection's end.
+        let [_other, (stays, _qp)] = connect(near, far);
+        let [_peer, (accepted, passive)] = connect(near, far);
+        let ends = [&stays, &accepted].map(|connection| connection.end_fd().unwrap());
+        let fail = crate::Change { transition: Some(Transition::Fail), ..Default::default() };
+        passive.modify(&fail).unwrap();
+        assert!(is_readable(ends[1], WAIT) && accepted.is_disconnected());
+        assert!(!is_readable(ends[0], Duration::ZERO) && !stays.is_disconnected());
+    }
+
+    #[test]
+    fn a_request_that_is_withdrawn_does_not_wait_any_more() {
+        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        let manager = ConnectionManager::new(&device).unwrap();
+        let listener = manager.listen(7000).unwrap();
+        let (qp, to) = (queue_pair(&device), SocketAddr::new(device.address(), 7000));
+        let asked = manager.request(&qp, to, &ConnParam::default()).unwrap();
+        assert!(is_readable(&listener, WAIT));
+        drop(asked);
+        let begin = device.inner.passed();
+        while is_readable(&listener, Duration::ZERO) {
+            assert!(device.inner.passed().saturating_sub(begin) < WAIT);
+            std::thread::yield_now();
+        }
+        assert!(listener.get_request(Duration::ZERO).unwrap().is_none());
     }
 }

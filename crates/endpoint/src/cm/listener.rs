@@ -1,17 +1,19 @@
 //! Who is asked for a connection.
 
 use super::machine::Id;
-use super::manager::{Core, Handle, Note};
+use super::manager::{Asked, Core, Handle, Note};
 use super::parameters::{ACK_TIMEOUT, ACK_TIMEOUT_MAX, ConnParam, Peer, mtu_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::device::Mtu;
+use crate::io::sys::EventFd;
 use crate::numbers::random;
 use crate::queue_pair::QueuePair;
 use roci_units::Psn;
 use roci_wire::Layout;
 use roci_wire::cm::{self, Private, Reply, Request, reason, service};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The first of the ports that are given to who names none, of which there are as many.
@@ -28,8 +30,9 @@ impl ConnectionManager {
     /// [`Listener::port`] tells.
     ///
     /// # Errors
-    /// [`CmError::InUse`]; of 0, where no port is free.
+    /// [`CmError::InUse`]; of 0, where no port is free. [`CmError::Io`] where there are too many descriptors.
     pub fn listen(&self, port: u16) -> Result<Listener, CmError> {
+        let waits = Arc::new(EventFd::new()?);
         let mut core = self.handle.inner.core();
         let mut is_free = |port: &u16| core.machine.listen(service(*port));
         let found = if port == 0 {
@@ -38,17 +41,29 @@ impl ConnectionManager {
         } else {
             is_free(&port).then_some(port)
         };
-        drop(core);
         let port = found.ok_or(CmError::InUse(port))?;
-        Ok(Listener { handle: self.handle.clone(), port })
+        core.asked.insert(service(port), Asked::new(waits.clone()));
+        drop(core);
+        Ok(Listener { handle: self.handle.clone(), port, waits })
     }
 }
 
 /// Who listens at a port.
+///
+/// The descriptor of its [`AsFd`] is readable as long as a request waits for [`get_request`](Self::get_request), so that one thread can
+/// wait for that and for much else by poll(2). It is not to be read. It stays as it is where the device has no thread, until
+/// somebody lets it make progress.
 #[derive(Debug)]
 pub struct Listener {
     handle: Arc<Handle>,
     port: u16,
+    waits: Arc<EventFd>,
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waits.borrow()
+    }
 }
 
 impl Listener {
@@ -72,7 +87,7 @@ impl Listener {
     }
 
     fn next(&self, core: &mut Core) -> Option<ConnectRequest> {
-        let (id, from, request) = core.asked.get_mut(&service(self.port))?.pop_front()?;
+        let (id, from, request) = core.asked.get_mut(&service(self.port))?.pop()?;
         Some(ConnectRequest { handle: self.handle.clone(), id: Some(id), from, request })
     }
 }
@@ -83,7 +98,8 @@ impl Drop for Listener {
         let mut core = inner.core();
         core.machine.unlisten(service(self.port));
         let now = inner.device.inner.now();
-        for (id, ..) in core.asked.remove(&service(self.port)).unwrap_or_default() {
+        let mut asked = core.asked.remove(&service(self.port));
+        while let Some((id, ..)) = asked.as_mut().and_then(Asked::pop) {
             core.machine.reject(now, id, reason::INVALID_SERVICE, Private::NONE);
         }
         inner.pump(&mut core);
@@ -197,6 +213,7 @@ impl ConnectRequest {
             private_data,
             initiator_depth: peer.reads,
             has_failed,
+            over: OnceLock::new(),
         })
     }
 

@@ -137,8 +137,8 @@ pub(super) struct Core {
     free: Vec<Buffer>,
     /// What the connections' owners have not taken note of.
     pub(super) notes: BTreeMap<Id, Note>,
-    /// Requests that nobody has looked at, by service.
-    pub(super) asked: BTreeMap<u64, VecDeque<(Id, IpAddr, Box<Request>)>>,
+    /// Who listens, by service.
+    pub(super) asked: BTreeMap<u64, Asked>,
     /// There is something to tell those who wait, as soon as the lock is given back.
     has_news: bool,
     /// Until when the manager's thread sleeps, where it does.
@@ -185,9 +185,57 @@ impl Drop for Locked<'_> {
     }
 }
 
+/// Requests for one service that nobody has looked at.
+#[derive(Debug)]
+pub(super) struct Asked {
+    requests: VecDeque<(Id, IpAddr, Box<Request>)>,
+    /// Readable as long as there is one.
+    waits: Arc<EventFd>,
+}
+
+impl Asked {
+    pub(super) fn new(waits: Arc<EventFd>) -> Self {
+        Self { requests: VecDeque::new(), waits }
+    }
+
+    fn push(&mut self, id: Id, from: IpAddr, request: Box<Request>) {
+        if self.requests.is_empty() {
+            self.waits.signal();
+        }
+        self.requests.push_back((id, from, request));
+    }
+
+    /// The next, for who answers it.
+    pub(super) fn pop(&mut self) -> Option<(Id, IpAddr, Box<Request>)> {
+        let next = self.requests.pop_front()?;
+        if self.requests.is_empty() {
+            self.waits.clear();
+        }
+        Some(next)
+    }
+
+    fn withdraw(&mut self, id: Id) {
+        let before = self.requests.len();
+        self.requests.retain(|(asked, ..)| *asked != id);
+        if before > 0 && self.requests.is_empty() {
+            self.waits.clear();
+        }
+    }
+}
+
+/// Who is to see by a descriptor that a connection is over.
+#[derive(Debug)]
+pub(super) struct Bell {
+    pub(super) over: Arc<EventFd>,
+    /// Whether its queue pair has failed.
+    pub(super) has_failed: Arc<AtomicBool>,
+}
+
 /// What has become of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Note {
+    /// Taken when it has been rung.
+    pub(super) bell: Option<Bell>,
     pub(super) reply: Option<Box<Reply>>,
     pub(super) rejected: Option<Box<Reject>>,
     pub(super) is_unreachable: bool,
@@ -200,6 +248,14 @@ impl Note {
     /// Whether the peer has ended it, or is not heard of.
     pub(super) fn has_left(&self) -> bool {
         self.is_disconnected || self.is_unreachable || self.is_unanswered || self.rejected.is_some()
+    }
+
+    /// Rings the bell if it is time.
+    pub(super) fn ring(&mut self) {
+        let has_left = self.has_left();
+        if let Some(bell) = self.bell.take_if(|bell| has_left || bell.has_failed.load(Ordering::SeqCst)) {
+            bell.over.signal();
+        }
     }
 }
 
@@ -276,7 +332,11 @@ impl Inner {
             // Together, so that many that come at once wake those who wait but once.
             self.cq.poll_into(&mut ended, RECEIVES);
             let mut core = self.core();
+            let has_failed = ended.iter().any(|completion| completion.qp_num != MANAGEMENT);
             ended.drain(..).for_each(|completion| self.take(&mut core, completion));
+            if has_failed {
+                core.notes.values_mut().for_each(Note::ring);
+            }
             core.machine.wake(self.device.inner.now());
             self.pump(&mut core);
         }
@@ -361,7 +421,10 @@ impl Inner {
             core.has_news = true;
             match event {
                 Event::Asked { id, from, request } => {
-                    core.asked.entry(request.service).or_default().push_back((id, from, request));
+                    // Who listens no longer has rejected all that waited.
+                    if let Some(asked) = core.asked.get_mut(&request.service) {
+                        asked.push(id, from, request);
+                    }
                 }
                 Event::Granted { id, reply } => {
                     if let Some(note) = core.notes.get_mut(&id) {
@@ -406,13 +469,14 @@ impl Core {
     /// The peer does not ask any more.
     fn withdraw(&mut self, id: Id) {
         for waiting in self.asked.values_mut() {
-            waiting.retain(|(asked, ..)| *asked != id);
+            waiting.withdraw(id);
         }
     }
 
     fn note(&mut self, id: Id, change: impl FnOnce(&mut Note)) {
         if let Some(note) = self.notes.get_mut(&id) {
             change(note);
+            note.ring();
         }
     }
 }
