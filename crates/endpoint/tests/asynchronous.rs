@@ -102,7 +102,7 @@ fn a_refusal_wakes_who_waits() {
     let to = SocketAddr::new(far.address(), 7000);
     block_on(async {
         let (qp, ..) = end(&near);
-        let refused = async { listener.get_request_async().await.unwrap().reject(b"full") };
+        let refused = async { listener.get_request_async().await.unwrap().reject(b"full").unwrap() };
         let param = ConnParam::default();
         let (asked, ()) = tokio::join!(asking.connect_async(&qp, to, &param), refused);
         assert!(matches!(asked, Err(CmError::Rejected { reason: 28, .. })), "{asked:?}");

@@ -278,7 +278,7 @@ fn a_rejection_tells_why() {
     assert!(matches!(refused, Err(CmError::Rejected { reason: 8, .. })), "{refused:?}");
     let listener = answering.listen(7000).unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| listener.get_request(WAIT).unwrap().unwrap().reject(b"full"));
+        scope.spawn(|| listener.get_request(WAIT).unwrap().unwrap().reject(b"full").unwrap());
         let refused = asking.connect(&qp, to, &ConnParam::default());
         let Err(CmError::Rejected { reason: 28, private_data, .. }) = refused else { panic!("{refused:?}") };
         assert_eq!(&private_data[..5], b"full\0");

@@ -247,4 +247,21 @@ mod tests {
         }
         assert!(listener.get_request(Duration::ZERO).unwrap().is_none());
     }
+
+    #[test]
+    fn who_rejects_with_more_private_data_than_there_is_room_for_is_told_so_and_has_rejected() {
+        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        let manager = ConnectionManager::new(&device).unwrap();
+        let listener = manager.listen(7000).unwrap();
+        let (qp, to) = (queue_pair(&device), SocketAddr::new(device.address(), 7000));
+        for (length, is_told) in [(148, true), (149, false)] {
+            let mut asked = manager.request(&qp, to, &ConnParam::default()).unwrap();
+            let said = listener.get_request(WAIT).unwrap().unwrap().reject(&vec![7; length]);
+            assert!(if is_told { said.is_ok() } else { matches!(said, Err(CmError::PrivateData(148))) });
+            let heard = asked.wait(&qp, WAIT).unwrap_err();
+            let CmError::Rejected { private_data, .. } = heard else { panic!("{heard:?}") };
+            assert_eq!(private_data[..], [if is_told { 7 } else { 0 }; 148]);
+        }
+    }
 }

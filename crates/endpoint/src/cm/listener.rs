@@ -218,14 +218,19 @@ impl ConnectRequest {
     }
 
     /// Refuses, and tells the peer's user up to 148 octets.
-    pub fn reject(mut self, private_data: &[u8]) {
-        self.refuse(reason::CONSUMER, private_data);
+    ///
+    /// # Errors
+    /// [`CmError::PrivateData`] where that is more; the request is rejected nevertheless, and the user told nothing.
+    pub fn reject(mut self, private_data: &[u8]) -> Result<(), CmError> {
+        let is_short = private_data.len() <= cm::REJECT_PRIVATE;
+        self.refuse(reason::CONSUMER, if is_short { private_data } else { &[] });
+        if is_short { Ok(()) } else { Err(CmError::PrivateData(cm::REJECT_PRIVATE)) }
     }
 
     fn refuse(&mut self, reason: u16, private_data: &[u8]) {
         let Some(id) = self.id.take() else { return };
         let inner = &self.handle.inner;
-        let private = Private::new(&private_data[..private_data.len().min(cm::REJECT_PRIVATE)]);
+        let private = Private::new(private_data);
         let mut core = inner.core();
         core.machine.reject(inner.device.inner.now(), id, reason, private.unwrap_or(Private::NONE));
         inner.pump(&mut core);
