@@ -33,6 +33,22 @@ impl Payload {
             Self::Buffers(buffers) => buffers.iter().map(Buffer::len).sum(),
         }
     }
+
+    fn into_slices(self) -> Vec<Slice> {
+        match self {
+            Self::Slice(slice) => vec![slice],
+            Self::Slices(slices) => slices.into_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn into_buffers(self) -> Vec<Buffer> {
+        match self {
+            Self::Buffer(buffer) => vec![buffer],
+            Self::Buffers(buffers) => buffers.into_vec(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// A request for the send queue.
@@ -182,14 +198,24 @@ impl SendWr {
         self
     }
 
-    /// Takes the slice back out of a request that was refused.
+    /// Takes the slice back out of a request that was refused; the first of several.
     pub fn into_slice(self) -> Option<Slice> {
-        if let Payload::Slice(slice) = self.payload { Some(slice) } else { None }
+        self.into_slices().into_iter().next()
     }
 
-    /// Takes the buffer back out of a READ that was refused.
+    /// Takes the slices back out of a request that was refused.
+    pub fn into_slices(self) -> Vec<Slice> {
+        self.payload.into_slices()
+    }
+
+    /// Takes the buffer back out of a READ that was refused; the first of several.
     pub fn into_buffer(self) -> Option<Buffer> {
-        if let Payload::Buffer(buffer) = self.payload { Some(buffer) } else { None }
+        self.into_buffers().into_iter().next()
+    }
+
+    /// Takes the buffers back out of a READ that was refused.
+    pub fn into_buffers(self) -> Vec<Buffer> {
+        self.payload.into_buffers()
     }
 }
 
@@ -228,9 +254,14 @@ impl RecvWr {
         self
     }
 
-    /// Takes the buffer back out of a request that was refused.
+    /// Takes the buffer back out of a request that was refused; the first of several.
     pub fn into_buffer(self) -> Option<Buffer> {
-        if let Payload::Buffer(buffer) = self.payload { Some(buffer) } else { None }
+        self.into_buffers().into_iter().next()
+    }
+
+    /// Takes the buffers back out of a request that was refused.
+    pub fn into_buffers(self) -> Vec<Buffer> {
+        self.payload.into_buffers()
     }
 }
 
@@ -332,19 +363,11 @@ impl WorkCompletion {
 
     /// The buffers that a receive or READ filled.
     pub fn into_buffers(self) -> Vec<Buffer> {
-        match self.payload {
-            Payload::Buffer(buffer) => vec![buffer],
-            Payload::Buffers(buffers) => buffers.into_vec(),
-            _ => Vec::new(),
-        }
+        self.payload.into_buffers()
     }
 
     /// The slices that a SEND or WRITE sent.
     pub fn into_slices(self) -> Vec<Slice> {
-        match self.payload {
-            Payload::Slice(slice) => vec![slice],
-            Payload::Slices(slices) => slices.into_vec(),
-            _ => Vec::new(),
-        }
+        self.payload.into_slices()
     }
 }

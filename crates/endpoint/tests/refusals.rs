@@ -262,6 +262,21 @@ fn parts_that_a_request_has_no_use_for_are_refused_with_it() {
 }
 
 #[test]
+fn what_a_refused_request_was_to_gather_or_scatter_comes_back_with_it() {
+    let Pair { a, b, .. } = in_memory(3, |qp| qp.max_send_wr(0).max_recv_wr(0));
+    let buffers = || vec![a.own.buffer(0..8).unwrap(), a.own.buffer(8..16).unwrap()];
+    let slices = buffers().into_iter().map(roci_endpoint::Buffer::freeze).collect();
+    let refused = a.qp.post_send(SendWr::send_inline(&[]).gather(slices)).unwrap_err();
+    assert_eq!(refused.request.into_slices().len(), 2);
+    let read = SendWr::read(a.own.buffer(99..100).unwrap(), b.open.remote()).scatter(buffers());
+    assert_eq!(a.qp.post_send(read).unwrap_err().request.into_buffers().len(), 2);
+    let refused = a.qp.post_recv(RecvWr::scatter(buffers())).unwrap_err();
+    let back = refused.request.into_buffers();
+    assert!(a.own.buffer(15..16).is_err(), "it is ours alone still");
+    assert_eq!(back.iter().map(roci_endpoint::Buffer::offset).collect::<Vec<_>>(), [0, 8]);
+}
+
+#[test]
 fn who_is_no_single_host_is_no_peer() {
     let Pair { a, .. } = in_memory(4, |qp| qp);
     for address in [[0, 0, 0, 0], [255, 255, 255, 255], [224, 0, 0, 1]] {
