@@ -644,11 +644,9 @@ impl SharedReceiveQueue {
 
 impl Drop for SrqInner {
     fn drop(&mut self) {
-        let shared = Owner::Shared(self.srq.0);
         let core = &mut self.device.cells[self.shard].lock().core;
-        core.works.remove_of(|owner| owner == shared);
-        // No queue pair uses it any more: each has one of those that keep this.
-        core.engine.clear_srq(self.srq);
+        // No queue pair uses it any more, for each has one of those that keep this; so no message has taken any of its requests.
+        core.engine.clear_srq(self.srq, |id| drop(core.works.remove(id)));
         core.shared_vacant.push(self.srq);
     }
 }
@@ -681,6 +679,17 @@ mod tests {
             drop(qp);
         }
         drop(other);
+        // Requests that wait go back with it, and those of another stay.
+        let region = pd.reg_mr(vec![0; 64], roci_transport::Access::LOCAL_WRITE).unwrap();
+        let [goes, stays] = [0, 32].map(|at| {
+            let srq = pd.create_srq(1);
+            srq.post_recv(RecvWr::new(region.buffer(at..at + 32).unwrap())).unwrap();
+            srq
+        });
+        drop(goes);
+        assert!(region.buffer(0..32).is_ok() && region.buffer(32..64).is_err());
+        drop(stays);
+        assert!(region.buffer(32..64).is_ok());
         let core = &device.inner.cells[0].lock().core;
         assert_eq!((core.shared_left.len(), core.shared_vacant.len()), (2, 2));
     }

@@ -262,10 +262,12 @@ impl Engine {
         Srq(self.shared.len() as u32 - 1)
     }
 
-    /// Takes back what was posted to a shared receive queue and no message has taken, so that it can serve as a new one.
-    pub fn clear_srq(&mut self, srq: Srq) {
+    /// Takes back what was posted to a shared receive queue and no message has taken, so that it can serve as a new one; tells the name
+    /// of each.
+    pub fn clear_srq(&mut self, srq: Srq, mut taken: impl FnMut(u64)) {
         let Some(queue) = self.shared.get_mut(srq.0 as usize) else { return };
         while let Some(recv) = queue.take(&self.recvs) {
+            taken(self.recvs.get(recv).request.id);
             self.recvs.remove(recv);
         }
     }
