@@ -417,6 +417,8 @@ impl MemoryRegion {
     /// Takes a part for the caller alone: to fill and send it, or to receive or READ into it. Nobody else can touch it
     /// by local means until the buffer is gone.
     ///
+    /// It waits for a copy of some of it that another thread is at.
+    ///
     /// # Errors
     /// [`LentError`] where the part is out of bounds, empty or lent already.
     pub fn buffer(&self, range: Range<usize>) -> Result<Buffer, LentError> {
