@@ -3,6 +3,7 @@
 use roci_control::program::{ImageError, Options};
 use roci_control::{Image, Law, Programmed, SettingError};
 use roci_units::BitsPerSec;
+use roci_wire::Layout;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -92,13 +93,36 @@ pub fn law(
 }
 
 /// What a native law needs of packets that RoCEv2 does not carry.
-pub(crate) fn needs(law: &Law) -> Option<&'static str> {
+fn needs(law: &Law) -> Option<&'static str> {
     match law {
         Law::Hpcc(_) => Some("telemetry"),
         Law::Homa(_) | Law::Ndp(_) => Some("a header of its own"),
         _ => None,
     }
 }
+
+/// What `law` needs that packets of `layout` do not bring. No layout brings telemetry, which switches of a simulation write.
+pub(crate) fn lacks(law: &Law, layout: Layout) -> Option<&'static str> {
+    let has = |needed: bool, what| (!needed).then_some(what);
+    match law {
+        law if law.wants_telemetry() => Some(TELEMETRY),
+        Law::Homa(_) => has(layout == Layout::Homa, GRANTS),
+        Law::Program(law) if law.image().is_granted() => has(layout == Layout::Homa, GRANTS),
+        Law::Ndp(_) => has(layout == Layout::Ndp, "pulls, which layout `ndp` brings"),
+        Law::Program(law) => {
+            let (image, words) = (law.image(), usize::from(law.image().header_words()));
+            let has_room = matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words);
+            has(
+                has_room || words == 0 && !image.has_own_packets(),
+                "words or packets of its own, which layout `cc` brings",
+            )
+        }
+        _ => None,
+    }
+}
+
+const TELEMETRY: &str = "telemetry, which no packet brings";
+const GRANTS: &str = "grants, which layout `homa` brings";
 
 #[cfg(test)]
 mod tests {

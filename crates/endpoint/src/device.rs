@@ -2,7 +2,6 @@
 
 use crate::clock::{self, Clock};
 use crate::completion::CompletionQueue;
-use crate::congestion;
 use crate::control;
 use crate::driver::{Cell, Pause};
 use crate::icrc::Solver;
@@ -83,7 +82,8 @@ pub struct DeviceConfig {
     /// 64 queue pairs read at once was lost there else, and read again.
     pub read_room: Option<u32>,
     /// The congestion-control laws that queue pairs can name, from number 1 on; 0 is none. The first is that of queue
-    /// pairs that name none; if not said, it is DCQCN as its authors had it.
+    /// pairs that name none; if not said, it is DCQCN as its authors had it. One that needs more than RoCEv2's packets bring runs
+    /// where [`QueuePairBuilder::recovery`] says the layout for it, as Homa and NDP do; one that wants telemetry nowhere.
     pub laws: Vec<Law>,
 }
 
@@ -230,8 +230,9 @@ impl Device {
         if !is_host(address) {
             return invalid(&format!("{address} is not the address of a host: name one of this host's"));
         }
-        if let Some((law, needs)) = config.laws.iter().find_map(|law| Some((law, congestion::needs(law)?))) {
-            return invalid(&format!("law `{}` needs {needs}, which RoCEv2 has no place for", law.name()));
+        // What others need depends on the layout, which each queue pair has.
+        if let Some(law) = config.laws.iter().find(|law| law.wants_telemetry()) {
+            return invalid(&format!("law `{}` needs telemetry, which RoCEv2 has no place for", law.name()));
         }
         let is_memory = matches!(config.backend, Backend::Memory(_));
         if !(1..=16).contains(&config.shards) || is_memory && config.shards != 1 {

@@ -1,6 +1,7 @@
 //! Queue pairs and shared receive queues.
 
 use crate::completion::CompletionQueue;
+use crate::congestion;
 use crate::counters::Counters;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
 use crate::numbers::{inner, random};
@@ -60,6 +61,9 @@ pub enum QueuePairError {
     /// It cannot be told whether queue pair 1 is taken.
     #[error("queue pair 1 cannot be had: {0}")]
     Claim(#[source] io::Error),
+    /// Packets of its layout do not bring what its law needs.
+    #[error("law `{0}` needs {1}, and this layout is `{2}`, as `QueuePairBuilder::recovery` says it")]
+    Law(&'static str, &'static str, Layout),
     /// A register cannot be written so.
     #[error("{0}")]
     Register(String),
@@ -235,6 +239,10 @@ impl QueuePairBuilder {
         config.ack_every = u16::try_from((self.window / mtu / 8).clamp(1, 64)).unwrap_or(64);
         if config.service == Service::Ud {
             config.state = QpState::ReadyToSend;
+        } else if let Some(law) = device.laws.get(usize::from(config.law))
+            && let Some(lacking) = congestion::lacks(law, config.layout)
+        {
+            return Err(QueuePairError::Law(law.name(), lacking, config.layout));
         }
         // Who waits at another device's queue would have that device go on, and not this one.
         if [&self.send_cq, &self.recv_cq].into_iter().any(|cq| !cq.is_of(&device)) {

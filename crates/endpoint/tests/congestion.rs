@@ -7,8 +7,8 @@ use common::{End, Pair, connect};
 use roci_control::program::Options;
 use roci_control::{Image, Law, Programmed};
 use roci_endpoint::{
-    Backend, Bottleneck, Device, DeviceConfig, Faults, MemoryWire, Mtu, QueuePair, QueuePairBuilder, SendWr,
-    congestion, control,
+    Backend, Bottleneck, Device, DeviceConfig, Faults, MemoryWire, Mtu, QueuePair, QueuePairBuilder,
+    QueuePairError, SendWr, congestion, control,
 };
 use roci_transport::Recovery;
 use roci_units::BitsPerSec;
@@ -265,6 +265,46 @@ fn talks() -> Law {
     let octets = include_bytes!("../../control/tests/images/talks.elf");
     let image = Image::new("talks.elf", octets, &Options::default()).unwrap();
     Law::Program(Box::new(Programmed::new(Arc::new(image), Law::None).unwrap()))
+}
+
+#[test]
+fn a_law_runs_where_the_layout_brings_what_it_needs_and_is_refused_elsewhere() {
+    let link = BitsPerSec::from_gbps(10);
+    let native = |name| Law::from_settings(name, &[], link).unwrap();
+    let config = |laws, wire: &MemoryWire| DeviceConfig {
+        backend: Backend::Memory(wire.clone()),
+        link,
+        laws,
+        ..DeviceConfig::default()
+    };
+    let telemetry = config(vec![native("dcqcn"), native("hpcc")], &MemoryWire::new(1));
+    let refused = Device::open_with([10, 0, 0, 1].into(), telemetry).unwrap_err().to_string();
+    assert!(refused.starts_with("law `hpcc` needs telemetry"), "{refused}");
+    let cc = |words| Layout::Cc(Cc::new(false, false, words).unwrap());
+    for (law, recovery, layout) in [
+        (native("homa"), Recovery::Irn, Layout::Homa),
+        (native("ndp"), Recovery::Ndp, Layout::Ndp),
+        (talks(), Recovery::GoBackN, cc(1)),
+    ] {
+        let wire = MemoryWire::new(7);
+        let open =
+            |last| Device::open_with([10, 0, 0, last].into(), config(vec![law.clone()], &wire)).unwrap();
+        let (a, b) = (open(1), open(2));
+        let (pd, cq) = (a.alloc_pd(), a.create_cq().unwrap());
+        for (recovery, layout) in
+            [(Recovery::GoBackN, Layout::Standard), (Recovery::Irn, Layout::Irn), (Recovery::GoBackN, cc(0))]
+        {
+            let refused = pd.create_qp(&cq, &cq).recovery(recovery, layout).build().unwrap_err();
+            assert!(matches!(refused, QueuePairError::Law(..)), "{refused}");
+            pd.create_qp(&cq, &cq).recovery(recovery, layout).law(0).build().unwrap();
+        }
+        // Datagrams are of no law, as those of RDMA-CM.
+        pd.create_qp(&cq, &cq).datagrams(1).build().unwrap();
+        // It would crawl from timeout to timeout, each of 17 s.
+        let Pair { a, b, .. } = connect(&a, &b, |qp| qp.recovery(recovery, layout).timeout(22));
+        a.qp.post_send(SendWr::write(a.own.slice(0..common::SIZE).unwrap(), b.open.remote())).unwrap();
+        a.done();
+    }
 }
 
 #[test]
