@@ -59,7 +59,7 @@ impl AsRawFd for Channel {
 }
 
 impl AsyncCompletionQueue {
-    /// Gives `cq` to the runtime that calls. Nobody is to ask for notifications or wait by other means from then on.
+    /// Gives `cq` to the runtime that calls. Nobody else is to ask for its notifications from then on.
     ///
     /// # Errors
     /// What the operating system says.

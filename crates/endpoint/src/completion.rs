@@ -6,8 +6,8 @@ use crate::work::WorkCompletion;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Where the ends of work requests are told. Clones are the same queue.
@@ -29,9 +29,13 @@ pub(crate) struct CqInner {
     /// Its length, to be looked at without the lock.
     length: AtomicUsize,
     armed: AtomicU8,
+    event: EventFd,
     /// Threads that are blocked in [`CompletionQueue::wait`], or about to be.
     blocked: AtomicUsize,
-    event: EventFd,
+    /// Whether they want to be woken.
+    awaited: AtomicBool,
+    /// What wakes them, since somebody waited first. It is not the notification, which they would take from who asked for that.
+    wake: OnceLock<EventFd>,
 }
 
 /// Nobody wants to be notified, anybody, or of solicited events and errors alone.
@@ -56,6 +60,16 @@ impl CqInner {
         {
             self.event.signal();
         }
+        if self.awaited.load(Ordering::SeqCst) && self.awaited.swap(false, Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// Wakes those who are blocked, who look for themselves.
+    fn wake(&self) {
+        if let Some(wake) = self.wake.get() {
+            wake.signal();
+        }
     }
 
     fn pop(&self) -> Option<WorkCompletion> {
@@ -75,8 +89,10 @@ impl CompletionQueue {
             queue: Mutex::default(),
             length: AtomicUsize::new(0),
             armed: AtomicU8::new(IDLE),
-            blocked: AtomicUsize::new(0),
             event: EventFd::new()?,
+            blocked: AtomicUsize::new(0),
+            awaited: AtomicBool::new(false),
+            wake: OnceLock::new(),
         };
         Ok(Self { inner: Arc::new(inner), device })
     }
@@ -107,7 +123,7 @@ impl CompletionQueue {
     }
 
     /// Waits for a completion: first spinning, as long as the device is set to, then blocked. Several threads may wait at once, and
-    /// each completion ends the wait of one.
+    /// each completion ends the wait of one. Notifications that others [asked for](Self::req_notify) are left to those.
     ///
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] when none came within `timeout`; what the operating system says otherwise.
@@ -127,11 +143,15 @@ impl CompletionQueue {
                 self.device.pause();
                 continue;
             }
+            let wake = self.wake()?;
             self.inner.blocked.fetch_add(1, Ordering::SeqCst);
-            self.req_notify(false);
+            self.inner.awaited.store(true, Ordering::SeqCst);
             let found = self.poll();
-            let blocked =
-                if found.is_some() { Ok(()) } else { self.block(end.map(|end| end.saturating_sub(now))) };
+            let blocked = if found.is_some() {
+                Ok(())
+            } else {
+                self.block(wake, end.map(|end| end.saturating_sub(now)))
+            };
             self.inner.blocked.fetch_sub(1, Ordering::SeqCst);
             self.pass_on();
             blocked?;
@@ -141,19 +161,28 @@ impl CompletionQueue {
         }
     }
 
-    /// Sleeps until a completion is told of, and takes that.
-    fn block(&self, left: Option<Duration>) -> io::Result<()> {
-        self.device.block(self.inner.event.as_raw_fd(), left)?;
-        self.inner.event.clear();
+    /// Sleeps until somebody is woken, and takes that.
+    fn block(&self, wake: &EventFd, left: Option<Duration>) -> io::Result<()> {
+        self.device.block(wake.as_raw_fd(), left)?;
+        wake.clear();
         Ok(())
     }
 
-    /// Whoever leaves a wait may have taken the notification that others wait for still.
+    /// What wakes those who are blocked.
+    fn wake(&self) -> io::Result<&EventFd> {
+        if let Some(wake) = self.inner.wake.get() {
+            return Ok(wake);
+        }
+        let made = EventFd::new()?;
+        Ok(self.inner.wake.get_or_init(|| made))
+    }
+
+    /// Whoever leaves a wait may have been woken in the place of others, who wait still.
     fn pass_on(&self) {
         if self.inner.blocked.load(Ordering::SeqCst) > 0 {
-            self.req_notify(false);
+            self.inner.awaited.store(true, Ordering::SeqCst);
             if self.inner.length.load(Ordering::SeqCst) > 0 {
-                self.inner.event.signal();
+                self.inner.wake();
             }
         }
     }
@@ -202,14 +231,13 @@ impl AsFd for CompletionQueue {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::device::{Backend, Device, DeviceConfig};
     use crate::io::MemoryWire;
+    use crate::queue_pair::QueuePair;
     use crate::work::{RecvWr, SendWr};
-    use std::time::Duration;
 
-    #[test]
-    fn each_of_many_threads_that_wait_gets_one_of_as_many_completions() {
-        const THREADS: usize = 4;
+    fn pair() -> [(Device, QueuePair, CompletionQueue); 2] {
         let wire = MemoryWire::new(1);
         let [near, far] = [1, 2].map(|last| {
             let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..DeviceConfig::default() };
@@ -220,6 +248,43 @@ mod tests {
         });
         near.1.connect(far.1.info()).unwrap();
         far.1.connect(near.1.info()).unwrap();
+        [near, far]
+    }
+
+    #[test]
+    fn who_waits_takes_no_notification_that_another_asked_for() {
+        let [(_near, from, _), (_far, to, cq)] = pair();
+        let is_notified = |timeout| cq.wait_notify(Some(Duration::from_millis(timeout))).unwrap();
+        // A completion that another thread waits for, and is blocked when it comes.
+        let waited_for = |request: SendWr| {
+            to.post_recv(RecvWr::empty()).unwrap();
+            std::thread::scope(|scope| {
+                let waits = scope.spawn(|| cq.wait(Duration::from_secs(20)).expect("it comes"));
+                while cq.inner.blocked.load(Ordering::SeqCst) == 0 {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                from.post_send(request).unwrap();
+                drop(waits.join().unwrap());
+            });
+        };
+        let plain = || SendWr::send_inline(&[]);
+        cq.req_notify(false);
+        waited_for(plain());
+        assert!(is_notified(10_000), "the other took it");
+        cq.req_notify(true);
+        waited_for(plain());
+        assert!(!is_notified(20), "of a solicited event it was to be");
+        waited_for(plain().solicited());
+        assert!(is_notified(10_000), "the other asked for all");
+        waited_for(plain());
+        assert!(!is_notified(20), "nobody asked for it");
+    }
+
+    #[test]
+    fn each_of_many_threads_that_wait_gets_one_of_as_many_completions() {
+        const THREADS: usize = 4;
+        let [near, far] = pair();
         for round in 0..20 {
             std::thread::scope(|scope| {
                 let wait = || far.2.wait(Duration::from_secs(20)).expect("it comes");
