@@ -201,7 +201,7 @@ fn who_always_finds_a_completion_lets_other_tasks_of_the_runtime_go_on() {
 }
 
 #[test]
-fn many_tasks_on_many_threads_share_a_queue() {
+fn many_tasks_on_many_threads_share_a_queue_also_with_a_thread_that_waits() {
     const TASKS: usize = 4;
     const EACH: usize = 500;
     let wire = MemoryWire::new(5);
@@ -214,9 +214,12 @@ fn many_tasks_on_many_threads_share_a_queue() {
     qp.modify(&Change { transition: Some(Transition::Fail), ..Change::default() }).unwrap();
     let cq = Arc::new(cq);
     let threads: Vec<_> = (0..TASKS)
-        .map(|_| {
+        .map(|number| {
             let (cq, handle) = (cq.clone(), runtime.handle().clone());
             std::thread::spawn(move || {
+                if number == 0 {
+                    return (0..EACH).for_each(|_| drop(cq.get_ref().wait(WAIT).unwrap()));
+                }
                 handle.block_on(async move {
                     for _ in 0..EACH {
                         cq.poll().await.unwrap();
