@@ -95,7 +95,7 @@ impl Core {
         pd: Pd,
         request: RecvWr,
     ) -> Result<(), Box<Refused<RecvWr>>> {
-        let refuse = |error, request| Err(Box::new(Refused { error, request, posted: 0 }));
+        let refuse = |error, request| Err(Box::new(Refused::alone(error, request)));
         let left = match owner {
             Owner::Shared(srq) => self.shared_left.get_mut(srq as usize),
             Owner::Recv(place) | Owner::Send(place) => self

@@ -537,14 +537,15 @@ impl QueuePair {
         let now = self.device.now();
         let posted = shard.core.post_send(now, self.place, self.pd, request);
         self.send(shard, now);
-        posted.map_err(|(error, request)| Box::new(Refused { error, request, posted: 0 }))
+        posted.map_err(|(error, request)| Box::new(Refused::alone(error, request)))
     }
 
     /// Posts requests one after the other, and sends afterwards: packets of several can share a system call. Gives how
     /// many. They are taken from the iterator some at a time before any of those is posted, so it must not wait for one that it gave.
     ///
     /// # Errors
-    /// The first that was refused; those before it are posted, and [`Refused::posted`] says how many, those after it are dropped.
+    /// The first that was refused. Those before it are posted, [`Refused::posted`] of them, and those behind it that were taken come
+    /// back with it: who lends the iterator (`by_ref`) has the others still, and can post all of them later.
     pub fn post_sends(
         &self,
         requests: impl IntoIterator<Item = SendWr>,
@@ -555,19 +556,19 @@ impl QueuePair {
             // Not under the lock: an iterator may ask the device for something.
             let mut some: [Option<SendWr>; AT_ONCE] = std::array::from_fn(|_| requests.next());
             let is_last = some[AT_ONCE - 1].is_none();
+            let mut taken = some.iter_mut().map_while(Option::take);
             let mut shard = self.device.cells[self.shard].lock();
             let now = self.device.now();
-            let mut refused = None;
-            for request in some.iter_mut().map_while(Option::take) {
+            while let Some(request) = taken.next() {
                 if let Err((error, request)) = shard.core.post_send(now, self.place, self.pd, request) {
-                    refused = Some(Box::new(Refused { error, request, posted }));
-                    break;
+                    self.send(shard, now);
+                    return Err(Box::new(Refused { error, request, posted, rest: taken.collect() }));
                 }
                 posted += 1;
             }
-            if is_last || refused.is_some() {
+            if is_last {
                 self.send(shard, now);
-                return refused.map_or(Ok(posted), Err);
+                return Ok(posted);
             }
         }
     }

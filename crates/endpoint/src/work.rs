@@ -275,6 +275,15 @@ pub struct Refused<R: std::fmt::Debug> {
     pub request: R,
     /// How many that were given with it were posted before it.
     pub posted: usize,
+    /// Those that were to be posted next and had been taken from their iterator already.
+    pub rest: Vec<R>,
+}
+
+impl<R: std::fmt::Debug> Refused<R> {
+    /// One that was given by itself.
+    pub(crate) fn alone(error: WrError, request: R) -> Self {
+        Self { error, request, posted: 0, rest: Vec::new() }
+    }
 }
 
 /// Why a work request was not accepted. Nothing has changed then.

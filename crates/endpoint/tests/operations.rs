@@ -222,6 +222,34 @@ fn requests_that_are_made_while_they_are_posted_may_ask_the_queue_pair_and_the_f
 }
 
 #[test]
+fn who_lends_the_iterator_posts_each_request_once_however_often_the_queue_is_full() {
+    const REQUESTS: u64 = 100;
+    let Pair { a, b, .. } = in_memory(6, |qp| qp.max_send_wr(7));
+    let mut requests = (0..REQUESTS).map(|number| SendWr::fetch_add(b.open.remote(), 1).wr_id(number));
+    let mut again = Vec::new();
+    let mut posted = 0;
+    let mut done = 0;
+    while done < REQUESTS {
+        // What came back goes before what was never taken.
+        match a.qp.post_sends(std::mem::take(&mut again).into_iter().chain(requests.by_ref())) {
+            Ok(count) => posted += count,
+            Err(refused) => {
+                assert_eq!(refused.error, WrError::QueueFull);
+                posted += refused.posted;
+                again.push(refused.request);
+                again.extend(refused.rest);
+            }
+        }
+        while done < posted as u64 {
+            let completion = a.done();
+            assert_eq!((completion.wr_id, completion.original), (done, done));
+            done += 1;
+        }
+    }
+    assert_eq!((posted as u64, b.open.load(0).unwrap()), (REQUESTS, REQUESTS));
+}
+
+#[test]
 fn an_atomic_sees_what_was_written_before_it_in_the_same_run() {
     let Pair { a, b, .. } = over_udp("127.0.0.1", |qp| qp);
     // A WRITE of twelve octets and an atomic are packets of one length, which travel together.
