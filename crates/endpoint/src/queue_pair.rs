@@ -307,6 +307,7 @@ impl QueuePairBuilder {
             place,
             law: self.config.law,
             layout: self.config.layout,
+            is_connected: self.config.service != Service::Ud,
             srq: self.srq,
         })
     }
@@ -356,6 +357,8 @@ pub struct QueuePair {
     place: u32,
     law: u16,
     layout: Layout,
+    /// Not by datagrams, which have no peer.
+    is_connected: bool,
     srq: Option<SharedReceiveQueue>,
 }
 
@@ -454,13 +457,13 @@ impl QueuePair {
     /// As [`connect`](Self::connect).
     pub fn modify(&self, change: &Change) -> Result<(), QueuePairError> {
         judge(change)?;
-        let is_init = |shard: &Shard| {
-            let status = shard.core.engine.query(inner(self.place));
-            status.is_ok_and(|status| status.state == QpState::Init)
-        };
         let cell = &self.device.cells[self.shard];
         let mut shard = cell.lock();
-        if change.peer.is_some() || change.transition == Some(Transition::Receive) && is_init(&shard) {
+        let wants_peer = self.is_connected && change.transition == Some(Transition::Receive);
+        let is_init = |status: QpStatus| status.state == QpState::Init;
+        if change.peer.is_some()
+            || wants_peer && shard.core.engine.query(inner(self.place)).is_ok_and(is_init)
+        {
             return Err(QueuePairError::Peer);
         }
         let now = self.device.now();

@@ -5,8 +5,8 @@ mod common;
 
 use common::{Pair, SIZE, connect, in_memory, over_udp, pattern};
 use roci_endpoint::{
-    Access, Backend, CompletionKind, Device, DeviceConfig, Faults, INLINE_MAX, Layout, MemoryWire, Mtu,
-    QpState, Recovery, RecvWr, SendWr, Status, WrError,
+    Access, Backend, Change, CompletionKind, Device, DeviceConfig, Faults, INLINE_MAX, Layout, MemoryWire,
+    Mtu, QpState, Recovery, RecvWr, SendWr, Status, Transition, WrError,
 };
 
 fn everything(pair: &Pair) {
@@ -247,6 +247,22 @@ fn who_lends_the_iterator_posts_each_request_once_however_often_the_queue_is_ful
         }
     }
     assert_eq!((posted as u64, b.open.load(0).unwrap()), (REQUESTS, REQUESTS));
+}
+
+#[test]
+fn a_datagram_queue_pair_that_has_failed_is_led_back_without_a_peer() {
+    const KEY: u32 = 7;
+    let Pair { a, b, .. } = in_memory(7, |qp| qp);
+    let [from, to] = [&a, &b].map(|end| end.pd.create_qp(&end.cq, &end.cq).datagrams(KEY).build().unwrap());
+    for way in
+        [Transition::Fail, Transition::Reset, Transition::Initialize, Transition::Receive, Transition::Send]
+    {
+        let change = Change { transition: Some(way), ..Change::default() };
+        [&from, &to].into_iter().for_each(|qp| qp.modify(&change).unwrap());
+    }
+    to.post_recv(RecvWr::new(b.own.buffer(0..64).unwrap())).unwrap();
+    from.post_send(SendWr::datagram_inline(b"back", to.info().address, to.qp_num(), KEY)).unwrap();
+    assert_eq!(b.done().byte_len, 4);
 }
 
 #[test]
