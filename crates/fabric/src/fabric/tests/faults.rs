@@ -1,0 +1,176 @@
+//! What stands on a link and what it does to packets.
+
+use super::*;
+
+pub(super) fn always(link: u32, from: NodeId, fault: Fault) -> FaultSpec {
+    FaultSpec { link, from, start: Instant::ZERO, until: Instant::NEVER, fault }
+}
+
+/// Host 0 sends `count` frames to host 1 over a star of two; the faults stand on host 0's link.
+fn faulty(faults: &[Fault], count: usize) -> Fabric<Script> {
+    let faults = faults.iter().map(|&fault| always(0, NodeId(0), fault)).collect();
+    let config = FabricConfig { faults, seed: 5, ..FabricConfig::default() };
+    let mut fabric = scripted(&star(2), &config);
+    let numbered = (0..count).map(|n| {
+        let mut packet = data(0, 1, 3, 1_000);
+        packet.flow = u32::try_from(n).unwrap();
+        packet
+    });
+    fabric.nics.queues[0].extend(numbered);
+    fabric.net.kick(HostId(0));
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.net.packets().live(), 0);
+    fabric
+}
+
+/// Five standard deviations about the mean of a binomial count.
+fn likely(count: usize, of: usize, p: f64) -> bool {
+    let (count, of) = (count as f64, of as f64);
+    (count - of * p).abs() <= 5.0 * (of * p * (1.0 - p)).sqrt()
+}
+
+fn order(fabric: &Fabric<Script>) -> Vec<u32> {
+    fabric.nics.arrivals.iter().map(|arrival| arrival.2.flow).collect()
+}
+
+#[test]
+fn loss_is_as_likely_as_it_says() {
+    let fabric = faulty(&[Fault::Loss(Ratio::new(1, 20))], 20_000);
+    assert!(likely(20_000 - fabric.nics.arrivals.len(), 20_000, 0.05));
+}
+
+#[test]
+fn gilbert_elliott_loses_in_bursts() {
+    let fault = Fault::GilbertElliott {
+        to_bad: Ratio::new(1, 100),
+        to_good: Ratio::new(1, 10),
+        loss_good: Ratio::ZERO,
+        loss_bad: Ratio::ONE,
+    };
+    let arrived = order(&faulty(&[fault], 50_000));
+    let lost = 50_000 - arrived.len();
+    // The chain is bad for 1 packet in 11; bursts have a mean of ten, so the count spreads wider than a coin's.
+    assert!((3_600..5_500).contains(&lost), "{lost}");
+    let bursts = arrived.windows(2).filter(|pair| pair[1] - pair[0] > 1).count();
+    assert!((8..=12).contains(&(lost / bursts)), "{lost} in {bursts} bursts");
+}
+
+#[test]
+fn corrupt_packets_arrive_marked_and_duplicates_arrive_twice() {
+    let faults = [Fault::Duplicate(Ratio::new(1, 10)), Fault::Corrupt(Ratio::new(1, 5))];
+    let fabric = faulty(&faults, 10_000);
+    let arrivals = &fabric.nics.arrivals;
+    assert!(likely(arrivals.len() - 10_000, 10_000, 0.1));
+    let corrupt = arrivals.iter().filter(|arrival| arrival.2.marks.has(Marks::CORRUPT)).count();
+    assert!(likely(corrupt, arrivals.len(), 0.2));
+}
+
+#[test]
+fn jitter_keeps_the_order_and_reordering_does_not() {
+    let jitter = Fault::Delay { delay: DELAY, jitter: Span::from_micros(10) };
+    let jittered = faulty(&[jitter], 2_000);
+    assert!(order(&jittered).is_sorted());
+    assert!(jittered.nics.arrivals[0].0 >= 2 * wire_time(1_000) + 3 * DELAY.as_ps());
+    let reordered =
+        faulty(&[Fault::Reorder { chance: Ratio::new(1, 50), delay: Span::from_micros(2) }], 2_000);
+    assert_eq!(reordered.nics.arrivals.len(), 2_000);
+    let overtaken = order(&reordered).windows(2).filter(|pair| pair[1] < pair[0]).count();
+    assert!(likely(overtaken, 2_000, 0.02), "{overtaken}");
+}
+
+#[test]
+fn delayed_packets_follow_each_other_as_the_link_lets_them_also_when_the_delay_is_over() {
+    let graph = Graph {
+        hosts: vec!["h0".into(), "h1".into()],
+        links: vec![Link { a: NodeId(0), b: NodeId(1), rate: RATE, delay: DELAY }],
+        ..Graph::default()
+    };
+    let delay = Fault::Delay { delay: Span::from_micros(50), jitter: Span::from_micros(20) };
+    let until = Instant::from_ps(300 * wire_time(1_000));
+    let faults = vec![FaultSpec { until, ..always(0, NodeId(0), delay) }];
+    let mut fabric = scripted(&graph, &FabricConfig { faults, ..FabricConfig::default() });
+    fabric.nics.queues[0].extend((0..1_000).map(|n| Packet { flow: n, ..data(0, 1, 3, 1_000) }));
+    fabric.net.kick(HostId(0));
+    fabric.run_until(SECOND);
+    assert_eq!(order(&fabric), (0..1_000).collect::<Vec<_>>());
+    let times: Vec<u64> = fabric.nics.arrivals.iter().map(|arrival| arrival.0).collect();
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= wire_time(1_000)));
+    assert!(times[0] >= wire_time(1_000) + DELAY.as_ps() + 50_000_000);
+    assert!(times[999] <= 1_000 * wire_time(1_000) + DELAY.as_ps() + 70_000_000);
+}
+
+#[test]
+fn a_flapping_link_loses_what_is_sent_while_it_is_down() {
+    let flap = Fault::Flap { up: Span::from_micros(30), down: Span::from_micros(10) };
+    let fabric = faulty(&[flap], 4_000);
+    assert!((980..1_080).contains(&(4_000 - fabric.nics.arrivals.len())), "a quarter of the time");
+    let sent_at = |n: u32| u64::from(n) * wire_time(1_000);
+    assert!(order(&fabric).into_iter().all(|n| sent_at(n) % 40_000_000 < 30_000_000));
+}
+
+#[test]
+fn a_fault_lasts_from_its_start_until_its_end() {
+    let faults = vec![FaultSpec {
+        start: Instant::from_ps(10 * wire_time(1_000)),
+        until: Instant::from_ps(20 * wire_time(1_000)),
+        ..always(0, NodeId(0), Fault::Loss(Ratio::ONE))
+    }];
+    let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
+    fabric.nics.queues[0].extend((0..30).map(|n| Packet { flow: n, ..data(0, 1, 3, 1_000) }));
+    fabric.net.kick(HostId(0));
+    fabric.run_until(SECOND);
+    assert_eq!(order(&fabric), (0..10).chain(20..30).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_fault_stands_on_the_one_of_parallel_links_that_it_is_for() {
+    let link = |a, b| Link { a: NodeId(a), b: NodeId(b), rate: RATE, delay: DELAY };
+    // Two hosts at two switches with three links between them.
+    let graph = Graph {
+        hosts: vec!["h0".into(), "h1".into()],
+        switches: vec!["s".into(), "t".into()],
+        links: vec![link(0, 2), link(2, 3), link(2, 3), link(1, 3), link(3, 2)],
+    };
+    for (place, from, port) in [(1, 2, 3), (2, 2, 4), (4, 2, 5), (4, 3, 9)] {
+        let faults = vec![always(place, NodeId(from), Fault::Loss(Ratio::ONE))];
+        let fabric = scripted(&graph, &FabricConfig { faults, ..FabricConfig::default() });
+        let standing: Vec<u32> = (0..10).filter(|&port| fabric.net.fault_counters(port).is_some()).collect();
+        assert_eq!(standing, [port]);
+    }
+}
+
+#[test]
+fn a_pause_storm_stops_the_link_and_lets_it_go_on() {
+    let faults = vec![FaultSpec {
+        start: Instant::from_ps(5_000_000),
+        until: Instant::from_ps(105_000_000),
+        ..always(1, NodeId(2), Fault::PauseStorm { priority: 3 })
+    }];
+    let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
+    fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, 1_000), 200));
+    fabric.net.kick(HostId(0));
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.nics.arrivals.len(), 200);
+    let gap = fabric.nics.arrivals.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap();
+    assert!(gap.abs_diff(100_000_000) < 2 * wire_time(1_000), "{gap}");
+    assert_eq!(fabric.net.pauses(3).paused(fabric.net.now()), Span::from_micros(100));
+}
+
+#[test]
+fn a_forger_calls_for_cnps_above_its_threshold_and_no_faster_than_its_cooldown() {
+    let forger = Fault::ForgedCnp {
+        threshold: BitsPerSec::from_gbps(5),
+        window: Span::from_micros(32),
+        cooldown: Span::from_micros(50),
+    };
+    let config = FabricConfig { faults: vec![always(0, NodeId(0), forger)], ..FabricConfig::default() };
+    let mut fabric = blast(&star(2), &config, &[0], 1, 500);
+    fabric.nics.forge = true;
+    fabric.run_until(SECOND);
+    let cnps: Vec<u64> = fabric.nics.arrivals.iter().filter(|a| a.1 == 0).map(|a| a.0).collect();
+    // 5 Gb/s over 32 us are 20 000 octets: the fifth frame goes over, and its CNP takes the link's delay.
+    assert_eq!(cnps[0], 4 * wire_time(FRAME) + DELAY.as_ps());
+    assert!(cnps.windows(2).all(|pair| pair[1] - pair[0] >= 50_000_000));
+    assert_eq!(cnps.len(), 4, "500 frames last 168 us");
+    assert_eq!(fabric.net.fault_counters(0).unwrap().forged, 4);
+}
