@@ -63,7 +63,8 @@
 //! | --- | --- |
 //! | [`addresses`] | the addresses of this host by which devices go |
 //! | [`device`] | devices, protection domains, their configuration |
-//! | [`queue_pair`] | queue pairs, shared receive queues, their builder |
+//! | [`queue_pair`] | queue pairs and their builder |
+//! | [`shared_receive`] | shared receive queues |
 //! | [`work`] | typed work requests, completions |
 //! | [`completion`] | completion queues: polling, waiting, notification |
 //! | [`congestion`] | congestion-control laws and programs by name |
@@ -108,6 +109,7 @@ mod posting;
 pub mod queue_pair;
 mod receive;
 mod shard;
+pub mod shared_receive;
 mod table;
 mod transmit;
 #[cfg(feature = "tokio")]
@@ -120,7 +122,7 @@ pub use counters::Counters;
 pub use device::{Backend, Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
 pub use io::{Bottleneck, Faults, MemoryWire};
 pub use memory::{Buffer, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
-pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError, SharedReceiveQueue};
+pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError};
 pub use roci_control::{Law, Value};
 pub use roci_transport::{
     Access, Change, CompletionKind, Operation, PostError, QpState, QpStatus, Recovery, Refusal, Status, Tail,
@@ -129,4 +131,5 @@ pub use roci_transport::{
 pub use roci_units::{BitsPerSec, Psn, Qpn, Span};
 pub use roci_wire::Layout;
 pub use shard::IoCounters;
+pub use shared_receive::SharedReceiveQueue;
 pub use work::{INLINE_MAX, RecvWr, Refused, SendWr, WorkCompletion, WrError};

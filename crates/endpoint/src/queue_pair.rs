@@ -6,12 +6,11 @@ use crate::counters::Counters;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
 use crate::numbers::{inner, random};
 use crate::shard::{Entry, Shard, Watch};
+use crate::shared_receive::SharedReceiveQueue;
 use crate::work::{RecvWr, Refused, SendWr};
 use crate::works::Owner;
 use roci_control::{Law, Value};
-use roci_transport::{
-    Change, Pd, QpConfig, QpError, QpState, QpStatus, Recovery, RecvTarget, Service, Srq, Transition,
-};
+use roci_transport::{Change, Pd, QpConfig, QpError, QpState, QpStatus, Recovery, Service, Transition};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
 use std::io;
@@ -249,14 +248,14 @@ impl QueuePairBuilder {
             return Err(QueuePairError::Foreign("the completion queue"));
         }
         let shard = match &self.srq {
-            Some(srq) if !Arc::ptr_eq(&srq.inner.device, &device) || srq.inner.pd != self.pd.pd => {
+            Some(srq) if !srq.is_of(&device) || srq.pd() != self.pd.pd => {
                 return Err(QueuePairError::Foreign("the shared receive queue"));
             }
-            Some(srq) => srq.inner.shard,
+            Some(srq) => srq.shard(),
             None if self.management => 0,
             None => device.turn(),
         };
-        config.srq = self.srq.as_ref().map(|srq| srq.inner.srq);
+        config.srq = self.srq.as_ref().map(|srq| srq.srq());
         config.send_psn = Psn::new(random());
         let mut locked = device.cells[shard].lock();
         let place = locked.core.vacancy();
@@ -609,100 +608,5 @@ impl Drop for QueuePair {
         let mut shard = self.device.cells[self.shard].lock();
         let now = self.device.now();
         shard.core.destroy(now, self.place);
-    }
-}
-
-/// A receive queue that several queue pairs share. Clones are the same queue; it lives on one shard, and with it the
-/// queue pairs that use it.
-#[derive(Clone, Debug)]
-pub struct SharedReceiveQueue {
-    inner: Arc<SrqInner>,
-}
-
-#[derive(Debug)]
-struct SrqInner {
-    device: Arc<DeviceInner>,
-    pd: Pd,
-    srq: Srq,
-    shard: usize,
-}
-
-impl SharedReceiveQueue {
-    pub(crate) fn new(pd: &ProtectionDomain, max: u32) -> Self {
-        let device = pd.device.clone();
-        let shard = device.turn();
-        let mut locked = device.cells[shard].lock();
-        let core = &mut locked.core;
-        let srq = core.shared_vacant.pop().unwrap_or_else(|| {
-            core.shared_left.push(0);
-            core.engine.create_srq()
-        });
-        core.shared_left[srq.0 as usize] = max;
-        drop(locked);
-        Self { inner: Arc::new(SrqInner { device, pd: pd.pd, srq, shard }) }
-    }
-
-    /// Posts a receive request.
-    ///
-    /// # Errors
-    /// [`Refused`] says why, and has the request.
-    pub fn post_recv(&self, request: RecvWr) -> Result<(), Box<Refused<RecvWr>>> {
-        let SrqInner { device, pd, srq, shard } = &*self.inner;
-        let mut shard = device.cells[*shard].lock();
-        let owner = Owner::Shared(srq.0);
-        shard.core.post_recv(RecvTarget::Srq(*srq, *pd), owner, *pd, request)
-    }
-}
-
-impl Drop for SrqInner {
-    fn drop(&mut self) {
-        let core = &mut self.device.cells[self.shard].lock().core;
-        // No queue pair uses it any more, for each has one of those that keep this; so no message has taken any of its requests.
-        core.engine.clear_srq(self.srq, |id| drop(core.works.remove(id)));
-        core.shared_vacant.push(self.srq);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::device::{Backend, Device, DeviceConfig};
-    use crate::io::MemoryWire;
-
-    #[test]
-    fn a_shared_receive_queue_that_is_gone_leaves_nothing_to_who_comes_after_it() {
-        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
-        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
-        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
-        let mut other = pd.create_srq(1);
-        for room in 1..100 {
-            let srq = pd.create_srq(room);
-            let qp = pd.create_qp(&cq, &cq).srq(&srq).build().unwrap();
-            (0..room).for_each(|_| srq.post_recv(RecvWr::empty()).unwrap());
-            assert!(srq.post_recv(RecvWr::empty()).is_err(), "it has room for as many as were asked for");
-            {
-                let core = &device.inner.cells[0].lock().core;
-                assert_eq!(core.engine.receives_waiting(srq.inner.srq), u64::from(room));
-                assert_eq!((core.shared_left.len(), core.shared_vacant.len()), (2, 0));
-            }
-            // As long as a queue pair uses it, it is not gone.
-            other = srq;
-            drop(other.clone());
-            drop(qp);
-        }
-        drop(other);
-        // Requests that wait go back with it, and those of another stay.
-        let region = pd.reg_mr(vec![0; 64], roci_transport::Access::LOCAL_WRITE).unwrap();
-        let [goes, stays] = [0, 32].map(|at| {
-            let srq = pd.create_srq(1);
-            srq.post_recv(RecvWr::new(region.buffer(at..at + 32).unwrap())).unwrap();
-            srq
-        });
-        drop(goes);
-        assert!(region.buffer(0..32).is_ok() && region.buffer(32..64).is_err());
-        drop(stays);
-        assert!(region.buffer(32..64).is_ok());
-        let core = &device.inner.cells[0].lock().core;
-        assert_eq!((core.shared_left.len(), core.shared_vacant.len()), (2, 2));
     }
 }
