@@ -19,10 +19,7 @@ enum { ALPHA, INCREASE, GAP }; /* timers */
 enum { ESTIMATING = 1, INCREASING = 2, WAITING = 4 };
 
 typedef struct {
-    int qpn;
-    int opcode;
-    int pktLength;
-    int ecn;
+    int qpn, opcode, pktLength, ecn;
 } PktHeader;
 
 typedef struct {
@@ -59,7 +56,13 @@ static uint32_t step(uint32_t stage, uint32_t byte_stage) {
 
 int recv() {
     Event e;
-    require(g > 0 && g <= ONE && cnp_gap > 0);
+    require(rai > 0 && rhai > 0 && rmin > 0);
+    require(within(g, 1, ONE));
+    require(within(threshold, 1, 255));
+    require(within(byte_counter, 1, (1 << 28) - 1));
+    require(within(alpha_timer, 100, (1 << 28) - 1));
+    require(within(increase_timer, 100, (1 << 28) - 1));
+    require(within(cnp_gap, 100, (1 << 28) - 1));
     while (true) {
         pollEvent(&e);
         e.eventType = Done;

@@ -12,10 +12,7 @@ Nanoseconds patience = 7000000; /* longer than the receiver goes on asking for o
 #define PACKET_MAX 4096u
 
 typedef struct {
-    int qpn;
-    int opcode;
-    int pktLength;
-    int ecn;
+    int qpn, opcode, pktLength, ecn;
 } PktHeader;
 
 typedef struct {
@@ -41,6 +38,9 @@ static uint32_t unscheduled_priority(uint32_t length) {
 
 int recv() {
     Event e;
+    require(within(unscheduled, 1, 2000000000) && ahead <= 2000000000);
+    require(within(cutoff_1, 1, 2000000000) && within(cutoff_2, 1, 2000000000));
+    require(within(cutoff_3, 1, 2000000000) && within(patience, 100, (1 << 28) - 1));
     const uint32_t window = ahead ? ahead : unscheduled;
     while (true) {
         pollEvent(&e);

@@ -4,17 +4,16 @@
    tau times u, so that only W^c / U divides, and a gap beyond T, by 32 bits. */
 #define TracedPkts (ACK | Open)
 
-uint32_t base_rtt = 13000, w_ai = 80, wmin = 80, max_stage = 5; /* parameters; T */
+Nanoseconds base_rtt = 13000; /* parameters; T */
+Octets w_ai = 80, wmin = 80;
+uint32_t max_stage = 5;
 Fraction eta = 62259;
 static uint32_t PER_T, OCTETS_OF_KBPS, KBPS_OF_OCTET; /* and what follows from T */
 #define HOPS 5
 #define FULL (64 << 24) /* what is beyond 64 base round trips is 64 */
 
 typedef struct {
-    int qpn;
-    int opcode;
-    int pktLength;
-    int ecn;
+    int qpn, opcode, pktLength, ecn;
 } PktHeader;
 
 typedef struct {
@@ -80,7 +79,8 @@ static uint32_t slow(uint32_t sent, uint32_t octet, uint32_t gap) {
 
 int recv() {
     Event e;
-    require(eta > 0 && eta <= 1 << 16 && base_rtt > 0 && base_rtt < 1 << 24);
+    require(within(eta, 1, 1 << 16) && within(base_rtt, 1000, 1000000));
+    require(within(w_ai, 1, 1 << 30) && within(wmin, 1, 1 << 30) && max_stage <= 255);
     PER_T = UINT32_MAX / base_rtt, OCTETS_OF_KBPS = constant(base_rtt, 32, 8000000);
     KBPS_OF_OCTET = constant(8000000, 16, base_rtt);
     while (true) {

@@ -18,10 +18,7 @@ uint32_t retx_reset = 5, hops_untold = 1; /* where packets do not tell */
 static uint32_t FS_ALPHA, FS_OFFSET;
 
 typedef struct {
-    int qpn;
-    int opcode;
-    int pktLength;
-    int ecn;
+    int qpn, opcode, pktLength, ecn;
 } PktHeader;
 
 typedef struct {
@@ -79,7 +76,13 @@ static void answer(uint32_t cwnd, uint32_t rtt, uint32_t link) {
 
 int recv() {
     Event e;
-    require(beta > 0 && beta <= ONE && max_mdf > 0 && max_mdf <= ONE);
+    require(within(beta, 1, ONE) && within(max_mdf, 1, ONE) && within(ai, 66, 60000 * ONE));
+    require(within(first_cwnd, 66, 60000 * ONE) && within(max_cwnd, 66, 60000 * ONE));
+    require(within(min_cwnd, 66, max_cwnd)); /* 66: a thousandth of a packet */
+    require(within(fs_min_cwnd, 66, 255 * ONE) && within(fs_max_cwnd, 66, 255 * ONE));
+    require(base_target <= 67000000 && fs_range <= 500000);
+    require(per_hop <= 16000000); /* so that 255 of them and the base do not wrap */
+    require(within(mss, 1, 4096) && within(retx_reset, 1, 255) && hops_untold <= 64);
     uint32_t low = most(root(least(fs_min_cwnd, fs_max_cwnd - 1)), 1),
              high = most(root(fs_max_cwnd), 2);
     FS_ALPHA = saturate((uint64_t)fs_range * low * high / most(high - low, 1));

@@ -1,13 +1,11 @@
 /* TIMELY (Mittal et al., SIGCOMM 2015, Algorithm 1) with the values of its paper, and 0.875, 0.8
-   and 20 us where that leaves them open: a completion event in each 64 KB acknowledged. Rates are
-   kb/s on the wire, fractions 16.16. It is the twin of the Rust law's preset `sigcomm15`, bit for
-   bit. No event divides, but one above t_high. */
+   and 20 us where that leaves them open: a completion event in each 64 KB. Rates are kb/s on the
+   wire. The twin of the Rust law's `sigcomm15`, bit for bit. Only an event above t_high divides. */
 #define TracedPkts (ACK | Open)
 
 #define ONE (1u << 16)
 
-/* Parameters, and what follows from them: alpha, beta, beta over the least round trip, and what
-   of the link's rate a queue pair begins with. */
+/* Parameters, and what follows from them in 16.16; SLOPE is beta over the least round trip. */
 uint32_t alpha_num = 7, alpha_den = 8, beta_num = 4, beta_den = 5, hai_after = 5;
 uint32_t first_num = 1, first_den = 2;
 Octets segment = 64000;
@@ -16,10 +14,7 @@ Kbps delta = 10000, hai = 50000, rmin = 10000;
 static uint32_t ALPHA, BETA, SLOPE, FIRST;
 
 typedef struct {
-    int qpn;
-    int opcode;
-    int pktLength;
-    int ecn;
+    int qpn, opcode, pktLength, ecn;
 } PktHeader;
 
 typedef struct {
@@ -67,6 +62,11 @@ static uint32_t next_rate(uint32_t rate, uint32_t rtt, int32_t rtt_diff, uint32_
 
 int recv() {
     Event e;
+    require(within(alpha_num, 1, alpha_den) && within(beta_num, 1, beta_den));
+    require(within(first_num, 1, first_den) && within(segment, 1, 1000000000));
+    require(within(t_low, 100, 67000000) && within(t_high, 100, 67000000));
+    require(within(min_rtt, 100, 67000000) && (uint64_t)beta_den * min_rtt <= UINT32_MAX);
+    require(delta > 0 && hai > 0 && rmin > 0 && hai_after <= 255);
     ALPHA = fraction(alpha_num, alpha_den), BETA = fraction(beta_num, beta_den);
     SLOPE = constant(beta_num, 36, beta_den * min_rtt), FIRST = fraction(first_num, first_den);
     while (true) {

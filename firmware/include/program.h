@@ -207,7 +207,11 @@ enum {
             uint32_t line;                                                                                             \
             char text[sizeof #condition];                                                                              \
         } roci_required __attribute__((used, section(".roci_require"))) = {__LINE__, #condition};                      \
-        if (!(condition)) ROCI_DO(15, 0);                                                                              \
+        auto bool __attribute__((noipa)) roci_holds(void);                                                             \
+        bool roci_holds(void) {                                                                                        \
+            return condition;                                                                                          \
+        }                                                                                                              \
+        if (!roci_holds()) ROCI_DO(15, 0);                                                                             \
     } while (0)
 
 /* Fixed-point arithmetic. With M a product is one or two instructions; without, a call. */
@@ -228,6 +232,9 @@ static inline uint32_t most(uint32_t a, uint32_t b) {
 }
 static inline uint32_t clamp(uint32_t value, uint32_t low, uint32_t high) {
     return value < low ? low : value > high ? high : value;
+}
+static inline bool within(uint32_t value, uint32_t low, uint32_t high) {
+    return value >= low && value <= high;
 }
 /* Adds without wrapping. */
 static inline uint32_t addSaturating(uint32_t a, uint32_t b) {

@@ -123,7 +123,7 @@ impl Hpcc {
     }
 
     fn derive(&mut self) {
-        self.eta = fraction(self.params.eta);
+        self.eta = fraction(self.params.eta).max(1);
         self.t = span_nanos(self.params.base_rtt).max(1);
         self.per_t = u32::MAX / self.t;
         self.kbps_of_octet = constant(8_000_000, 16, self.t.into());

@@ -134,7 +134,8 @@ impl Swift {
     /// α = fs_range / (1/√fs_min − 1/√fs_max) and β = −α/√fs_max (equation 3), from roots of 12 fractional bits.
     fn derive(&mut self) {
         let p = &self.params;
-        (self.ai, self.beta, self.max_mdf) = (fraction(p.ai).max(1), fraction(p.beta), fraction(p.max_mdf));
+        (self.ai, self.beta) = (fraction(p.ai).max(1), fraction(p.beta).max(1));
+        self.max_mdf = fraction(p.max_mdf).max(1);
         (self.base, self.per_hop) = (span_nanos(p.base_target), span_nanos(p.per_hop));
         self.fs_range = span_nanos(p.fs_range);
         let most = fraction(p.fs_max_cwnd);

@@ -86,9 +86,7 @@ pub fn law(
     let Some(mut law) = Programmed::new(Arc::new(image), fallback) else {
         return needs("another law to fall back to");
     };
-    for (word, value) in settings {
-        law.set_initial(word, value)?;
-    }
+    law.set_initial_all(&settings).map_err(|(_, error)| error)?;
     Ok(Law::Program(Box::new(law)))
 }
 

@@ -23,34 +23,74 @@ impl Programmed {
     /// # Errors
     /// [`SettingError`], when the program has no such word or parameter, or `text` is no value of one.
     pub fn set_initial(&mut self, name: &str, text: &str) -> Result<(), SettingError> {
-        if let Some(done) = self.set_parameter(name, text) {
-            return done;
+        self.set_initial_all(&[(name, text)]).map_err(|(_, error)| error)
+    }
+
+    /// The same for all of `settings`, whose order does not matter: the program sees them together, so that two parameters that
+    /// it compares with each other can both be other ones.
+    ///
+    /// # Errors
+    /// The place among `settings` of the one that it cannot have, and why; nothing has changed then.
+    pub fn set_initial_all(&mut self, settings: &[(&str, &str)]) -> Result<(), (usize, SettingError)> {
+        let before = (self.initial.clone(), self.parameters.clone());
+        let done = self.try_initial_all(settings);
+        if done.is_err() {
+            (self.initial, self.parameters) = before;
         }
-        let word = self.word(name, text)?;
-        self.initial.retain(|(at, _)| *at != word.0);
-        self.initial.push(word);
-        Ok(())
+        done
+    }
+
+    fn try_initial_all(&mut self, settings: &[(&str, &str)]) -> Result<(), (usize, SettingError)> {
+        let mut tuned = Vec::new();
+        for (at, (name, text)) in settings.iter().enumerate() {
+            if let Some(parameter) = self.parameter(name, text) {
+                let (name, value) = parameter.map_err(|error| (at, error))?;
+                self.parameters.retain(|(other, _)| *other != name);
+                self.parameters.push((name, value));
+                tuned.push((at, name));
+            } else {
+                let word = self.word(name, text).map_err(|error| (at, error))?;
+                self.initial.retain(|(at, _)| *at != word.0);
+                self.initial.push(word);
+            }
+        }
+        let Some(last) = tuned.last().copied() else { return Ok(()) };
+        self.restart().map_err(|why| {
+            // The one without which it would have started.
+            let does_without = |&(_, name): &(usize, &str)| {
+                let others = self.parameters.iter().filter(|(other, _)| *other != name).copied();
+                self.image.started_with(&others.collect::<Vec<_>>()).is_ok()
+            };
+            let (at, name) = tuned.iter().copied().find(does_without).unwrap_or(last);
+            (at, SettingError::Refused { name, text: settings[at].1.to_string(), why })
+        })
+    }
+
+    /// The parameter `name`, and what `text` means there; `None` where there is none of that name.
+    fn parameter(&self, name: &str, text: &str) -> Option<Result<(&'static str, u32), SettingError>> {
+        if self.image.field(name).is_some() {
+            return None;
+        }
+        let parameter = self.image.parameter(name)?;
+        let value = value(text, self.image.unit(name), self.image.signed(name) != Some(false));
+        Some(value.map(|value| (parameter.name, value)).map_err(|why| parameter.refuse(text, why)))
     }
 
     /// Sets a parameter, before a run or during it: the cores start over with it, their memory as the image has it and
     /// what follows from parameters computed anew; contexts stay. `None` where there is none of that name.
     pub(crate) fn set_parameter(&mut self, name: &str, text: &str) -> Option<Result<(), SettingError>> {
-        if self.image.field(name).is_some() {
-            return None;
-        }
-        let parameter = self.image.parameter(name)?;
-        let value = match value(text, self.image.unit(name), self.image.signed(name) != Some(false)) {
-            Ok(value) => value,
-            Err(why) => return Some(Err(parameter.refuse(text, why))),
+        let (name, value) = match self.parameter(name, text)? {
+            Ok(parameter) => parameter,
+            Err(error) => return Some(Err(error)),
         };
         let before = self.parameters.clone();
-        self.parameters.retain(|(other, _)| *other != parameter.name);
-        self.parameters.push((parameter.name, value));
+        self.parameters.retain(|(other, _)| *other != name);
+        self.parameters.push((name, value));
         let done = self.restart();
         if done.is_err() {
             self.parameters = before;
         }
-        Some(done.map_err(|why| SettingError::Refused { name: parameter.name, text: text.to_string(), why }))
+        Some(done.map_err(|why| SettingError::Refused { name, text: text.to_string(), why }))
     }
 
     /// Makes the cores that begin with the parameters; else why they do not come to wait for an event, and where.
@@ -68,13 +108,19 @@ impl Programmed {
 
     /// The register `name` as it stands at `now`.
     pub fn get(&self, state: &State, name: &str, now: Instant) -> Option<Value> {
-        let Some(field) = self.image.field(name) else {
-            let set = self.parameters.iter().find(|(set, _)| *set == name).map(|(_, value)| *value);
-            let value = set.or_else(|| self.image.parameter_value(name))?;
-            return Some(shown(value, self.image.unit(name), self.image.signed(name)));
-        };
+        let Some(field) = self.image.field(name) else { return self.parameter_value(name) };
         let value = self.at(state, &Credit::FREE, now, |state, _| state.block[usize::from(field.word)]);
         Some(shown(value, field.unit, field.signed))
+    }
+
+    /// The parameter `name`; `None` also where a word of the context has that name.
+    pub(crate) fn parameter_value(&self, name: &str) -> Option<Value> {
+        if self.image.field(name).is_some() {
+            return None;
+        }
+        let set = self.parameters.iter().find(|(set, _)| *set == name).map(|(_, value)| *value);
+        let value = set.or_else(|| self.image.parameter_value(name))?;
+        Some(shown(value, self.image.unit(name), self.image.signed(name)))
     }
 
     /// The words of the context as they stand at `now`.
@@ -193,11 +239,16 @@ fn value(text: &str, unit: Unit, signed: bool) -> Result<u32, ValueError> {
     }
     let number = match unit {
         Unit::Time => text.parse::<Span>()?.as_ps() / 1_000,
-        Unit::Rate => u64::from(text.parse::<BitsPerSec>()?.as_kbps()),
+        Unit::Rate => kbps(text.parse()?)?.into(),
         Unit::Octets => text.parse::<Bytes>()?.0,
         Unit::Number | Unit::Fraction(_) => of_any_unit(text)?,
     };
     u32::try_from(number).map_err(|_| ValueError::Range)
+}
+
+/// A rate in kb/s, unless it is more than a word holds.
+fn kbps(rate: BitsPerSec) -> Result<u32, ValueError> {
+    Some(rate.as_kbps()).filter(|kbps| *kbps < u32::MAX).ok_or(ValueError::Range)
 }
 
 /// What a word of no unit takes `text` for.
@@ -206,7 +257,7 @@ fn of_any_unit(text: &str) -> Result<u64, ValueError> {
         return Ok(fraction(ratio).into());
     }
     if let Ok(rate) = text.parse::<BitsPerSec>() {
-        return Ok(rate.as_kbps().into());
+        return Ok(kbps(rate)?.into());
     }
     match text.parse::<Span>() {
         Ok(span) => Ok(span.as_ps() / 1_000),

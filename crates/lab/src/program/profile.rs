@@ -177,9 +177,8 @@ pub(crate) fn law(
     let failed = |what: String| ProfileError::Failed(what);
     let law = Programmed::new(Arc::new(image), Law::None);
     let mut law = law.ok_or_else(|| failed("it has no fallback".to_owned()))?;
-    for (name, text) in initial {
-        law.set_initial(name, text).map_err(ProfileError::Context)?;
-    }
+    let initial: Vec<_> = initial.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    law.set_initial_all(&initial).map_err(|(_, error)| ProfileError::Context(error))?;
     Ok(law)
 }
 

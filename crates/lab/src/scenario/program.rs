@@ -209,39 +209,42 @@ impl Control {
                 source.error(record.text.origin, message, "it takes 1 to 1000000000")
             })?);
         }
-        for setting in &self.settings {
-            let Some(name) = setting.key.value.strip_prefix(CONTEXT) else { continue };
-            law.set_initial(name, &setting.text.value).map_err(|error| {
-                let is_value = error.valid().is_empty();
-                let remedy = match (error.valid(), &error) {
-                    (_, SettingError::Refused { .. }) => REFUSED.to_owned(),
-                    (_, SettingError::Value { name, range, .. }) => format!("`{name}` takes {range}"),
-                    (valid, _) => {
-                        let near = nearest(name, valid.iter().copied());
-                        let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-                        format!(
-                            "{near}its context and its parameters are {}; a parameter is a variable outside all functions, as \
-                             `uint32_t {name} = 1;`, and no `#define`",
-                            listed(valid.iter().copied())
-                        )
-                    }
-                };
-                let error = match error {
-                    SettingError::Key { name, .. } => {
-                        format!("neither a word of its context nor a parameter is called `{name}`")
-                    }
-                    SettingError::Value { name, text, why: ValueError::Range, .. } => {
-                        format!("{name} = \"{text}\" is out of range")
-                    }
-                    SettingError::Value { name, text, why: ValueError::Text(why), .. } => {
-                        format!("{name} = \"{text}\": {why}")
-                    }
-                    error => error.to_string(),
-                };
-                let at = if is_value { setting.text.origin } else { setting.key.origin };
-                source.error(at, format!("`{}`: {error}", law.image().name()), remedy)
-            })?;
-        }
+        let initial = self.settings.iter().filter_map(|setting| {
+            let name = setting.key.value.strip_prefix(CONTEXT)?;
+            Some((setting, (name, setting.text.value.as_str())))
+        });
+        let (settings, initial): (Vec<_>, Vec<_>) = initial.unzip();
+        law.set_initial_all(&initial).map_err(|(at, error)| {
+            let (setting, (name, _)) = (settings[at], initial[at]);
+            let is_value = error.valid().is_empty();
+            let remedy = match (error.valid(), &error) {
+                (_, SettingError::Refused { .. }) => REFUSED.to_owned(),
+                (_, SettingError::Value { name, range, .. }) => format!("`{name}` takes {range}"),
+                (valid, _) => {
+                    let near = nearest(name, valid.iter().copied());
+                    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+                    format!(
+                        "{near}its context and its parameters are {}; a parameter is a variable outside all functions, as \
+                         `uint32_t {name} = 1;`, and no `#define`",
+                        listed(valid.iter().copied())
+                    )
+                }
+            };
+            let error = match error {
+                SettingError::Key { name, .. } => {
+                    format!("neither a word of its context nor a parameter is called `{name}`")
+                }
+                SettingError::Value { name, text, why: ValueError::Range, .. } => {
+                    format!("{name} = \"{text}\" is out of range")
+                }
+                SettingError::Value { name, text, why: ValueError::Text(why), .. } => {
+                    format!("{name} = \"{text}\": {why}")
+                }
+                error => error.to_string(),
+            };
+            let at = if is_value { setting.text.origin } else { setting.key.origin };
+            source.error(at, format!("`{}`: {error}", law.image().name()), remedy)
+        })?;
         Ok(Law::Program(Box::new(law)))
     }
 

@@ -650,7 +650,20 @@ fn what_a_program_does_not_take_is_refused_by_the_line_that_says_so() {
     for (file, name, text, line) in [
         (TUNED, "share", "0", "tuned.c:22)"),
         (TUNED, "share", "1.1", "tuned.c:22)"),
-        (DCQCN, "g", "0", "dcqcn.c:62)"),
+        (DCQCN, "rai", "0Kb/s", "dcqcn.c:59): it requires rai > 0 && rhai > 0"),
+        (DCQCN, "g", "0", "dcqcn.c:60): it requires within(g, 1, ONE), with g = 0"),
+        (
+            DCQCN,
+            "increase_timer",
+            "300ms",
+            "dcqcn.c:64): it requires within(increase_timer, 100, (1 << 28) - 1)",
+        ),
+        (
+            DCQCN,
+            "cnp_gap",
+            "1s",
+            "dcqcn.c:65): it requires within(cnp_gap, 100, (1 << 28) - 1), with cnp_gap = 1s",
+        ),
     ] {
         let mut law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
         let refused = law.set_initial(name, text).unwrap_err().to_string();

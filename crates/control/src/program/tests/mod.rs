@@ -1,4 +1,5 @@
 mod cores;
+mod ends;
 mod faults;
 mod paced;
 mod twin;

@@ -6,6 +6,7 @@
 use super::super::{Image, Options, Programmed};
 use crate::event::{Class, Event, Hop, Part};
 use crate::outcome::{Credit, Outcome, Verdict};
+use crate::register::SettingError;
 use crate::{Context, Law, hpcc, swift, timely};
 use alloc::boxed::Box;
 use alloc::format;
@@ -19,7 +20,7 @@ use roci_units::{BitsPerSec, Instant, Span};
 type Words = fn(&Law, &mut Context, Instant) -> Vec<u32>;
 
 /// Keys of the law in Rust and parameters of the program, which have the same names unless `name/other` says otherwise.
-type Tuning = Vec<(&'static str, String)>;
+pub(super) type Tuning = Vec<(&'static str, String)>;
 
 /// Numbers that parameters are made of.
 struct Draw<'a>(&'a [u32; 16], usize);
@@ -43,8 +44,61 @@ impl Draw<'_> {
     }
 }
 
+/// A program and the law that it is the twin of.
+pub(super) struct Twin {
+    elf: &'static str,
+    image: &'static [u8],
+    pub(super) classes: &'static [Class],
+    law: &'static str,
+    preset: &'static str,
+    words: Words,
+}
+
+impl Twin {
+    /// The law in Rust with these keys.
+    pub(super) fn rust(&self, tuning: &Tuning, link: BitsPerSec) -> Result<Law, SettingError> {
+        // Homa has no presets.
+        let preset = Some(("preset", self.preset)).filter(|(_, preset)| !preset.is_empty());
+        let settings: Vec<_> = preset.into_iter().chain(tuning.iter().filter_map(rust_key)).collect();
+        Law::from_settings(self.law, &settings, link)
+    }
+
+    /// The program with these parameters.
+    pub(super) fn program(&self, tuning: &Tuning, translated: bool) -> Result<Programmed, SettingError> {
+        let options = Options { translated, ..Options::default() };
+        let image = Image::new(self.elf, self.image, &options).unwrap_or_else(|error| panic!("{error}"));
+        let mut law = Programmed::new(Arc::new(image), Law::None).expect("a fallback");
+        let settings: Vec<_> = tuning.iter().filter_map(program_key).collect();
+        law.set_initial_all(&settings).map(|()| law).map_err(|(_, error)| error)
+    }
+
+    /// Both answer alike, event by event.
+    pub(super) fn agrees(
+        &self,
+        tuning: &Tuning,
+        link: BitsPerSec,
+        begin: Instant,
+        events: &[Happening],
+    ) -> Result<(), TestCaseError> {
+        let rust = |link| self.rust(tuning, link).expect("a law");
+        for translated in [true, false] {
+            let program = self.program(tuning, translated).unwrap_or_else(|error| panic!("{error}"));
+            agree(program, &rust, self.words, link, begin, events)?;
+        }
+        Ok(())
+    }
+}
+
 macro_rules! twins {
-    ($($name:ident: $elf:literal, $classes:expr, $law:literal, $preset:literal, $tuning:expr, $words:expr;)*) => {
+    ($($twin:ident, $name:ident: $elf:literal, $classes:expr, $law:literal, $preset:literal, $tuning:expr, $words:expr;)*) => {
+        $(pub(super) static $twin: Twin = Twin {
+            elf: $elf,
+            image: include_bytes!(concat!("../../../../../firmware/", $elf)),
+            classes: $classes,
+            law: $law,
+            preset: $preset,
+            words: $words,
+        };)*
         proptest! {
             $(#[test]
             fn $name(
@@ -52,37 +106,29 @@ macro_rules! twins {
                 tuned in any::<bool>(),
                 numbers in any::<[u32; 16]>(),
                 begin in begins(),
-                events in stream($classes),
+                events in stream($twin.classes),
             ) {
                 let tuning: fn(&mut Draw<'_>) -> Tuning = $tuning;
                 let tuning = if tuned { tuning(&mut Draw(&numbers, 0)) } else { Tuning::new() };
-                // Homa has no presets.
-                let preset = Some(("preset", $preset)).filter(|(_, preset)| !preset.is_empty());
-                let settings: Vec<_> = preset.into_iter().chain(tuning.iter().filter_map(rust_key)).collect();
-                let rust = |link| Law::from_settings($law, &settings, link).expect("a law");
-                for translated in [true, false] {
-                    let image = include_bytes!(concat!("../../../../../firmware/", $elf));
-                    let program = program($elf, image, translated, &tuning);
-                    agree(program, &rust, $words, link, begin, &events)?;
-                }
+                $twin.agrees(&tuning, link, begin, &events)?;
             })*
         }
     };
 }
 
 /// `only in Rust/` and `/only in C` are keys that the other has not.
-fn rust_key<'a>((key, text): &'a (&'static str, String)) -> Option<(&'static str, &'a str)> {
+pub(super) fn rust_key<'a>((key, text): &'a (&'static str, String)) -> Option<(&'static str, &'a str)> {
     let name = key.split('/').next().unwrap_or(key);
     (!name.is_empty()).then_some((name, text))
 }
 
-fn program_key<'a>((key, text): &'a (&'static str, String)) -> Option<(&'static str, &'a str)> {
+pub(super) fn program_key<'a>((key, text): &'a (&'static str, String)) -> Option<(&'static str, &'a str)> {
     let name = key.split('/').next_back().unwrap_or(key);
     (!name.is_empty()).then_some((name, text))
 }
 
 twins! {
-    dcqcn_in_c_is_dcqcn_in_rust: "dcqcn.elf", &[Class::CNP, Class::CE, Class::BYTE_COUNTER], "dcqcn", "sigcomm15",
+    DCQCN, dcqcn_in_c_is_dcqcn_in_rust: "dcqcn.elf", &[Class::CNP, Class::CE, Class::BYTE_COUNTER], "dcqcn", "sigcomm15",
         |draw| [
             ("rai", draw.of(1, 2_000, "Mb/s")), ("rhai", draw.of(1, 5_000, "Mb/s")), ("rmin", draw.of(1, 2_000, "Mb/s")),
             ("threshold", draw.of(1, 10, "")), ("byte_counter", draw.of(10, 3_000, "KB")),
@@ -93,7 +139,7 @@ twins! {
             (Law::Dcqcn(law), Context::Dcqcn(state)) => law.words(state, now),
             _ => Vec::new(),
         };
-    timely_in_c_is_timely_in_rust: "timely.elf", &[Class::ACK], "timely", "sigcomm15",
+    TIMELY, timely_in_c_is_timely_in_rust: "timely.elf", &[Class::ACK], "timely", "sigcomm15",
         |draw| {
             let (alpha, beta) = ([draw.from(1, 60), draw.from(60, 99)], [draw.from(1, 60), draw.from(60, 99)]);
             let low = draw.from(1, 100);
@@ -112,7 +158,7 @@ twins! {
             }
             _ => Vec::new(),
         };
-    hpcc_in_c_is_hpcc_in_rust: "hpcc.elf", &[Class::ACK], "hpcc", "sigcomm19",
+    HPCC, hpcc_in_c_is_hpcc_in_rust: "hpcc.elf", &[Class::ACK], "hpcc", "sigcomm19",
         |draw| [
             ("eta", draw.thousandths(500, 1_000)), ("base_rtt", draw.of(1, 60, "us")), ("w_ai", draw.of(1, 9_000, "B")),
             ("max_stage", draw.of(0, 9, "")), ("wmin", draw.of(1, 9_000, "B")),
@@ -121,7 +167,7 @@ twins! {
             Context::Hpcc(state) => hpcc_words(state),
             _ => Vec::new(),
         };
-    swift_in_c_is_swift_in_rust: "swift.elf", &[Class::ACK, Class::ACK, Class::ACK, Class::LOSS], "swift", "htsim",
+    SWIFT, swift_in_c_is_swift_in_rust: "swift.elf", &[Class::ACK, Class::ACK, Class::ACK, Class::LOSS], "swift", "htsim",
         |draw| {
             let (scaled, least, mss) = (draw.from(10, 900), draw.from(10, 900), draw.from(1, 4_096));
             [
@@ -140,7 +186,7 @@ twins! {
             }
             _ => Vec::new(),
         };
-    homa_in_c_is_homa_in_rust: "homa.elf", HOMA, "homa", "",
+    HOMA, homa_in_c_is_homa_in_rust: "homa.elf", HOMA_CLASSES, "homa", "",
         |draw| {
             let (resend, resends, cutoff) = (draw.from(100, 5_000), draw.from(1, 9), draw.from(1, 5_000));
             [
@@ -157,7 +203,7 @@ twins! {
 }
 
 /// What Homa hears as a sender and, of turns, as a receiver.
-const HOMA: &[Class] = &[Class::MESSAGE, Class::GRANT, Class::GRANT, Class::RESEND, Class::TURN];
+const HOMA_CLASSES: &[Class] = &[Class::MESSAGE, Class::GRANT, Class::GRANT, Class::RESEND, Class::TURN];
 
 fn hpcc_words(state: &hpcc::State) -> Vec<u32> {
     let hpcc::State { link_kbps, window, reference, utilisation, update_at, stage, hop_count, links } =
@@ -174,7 +220,7 @@ fn hpcc_words(state: &hpcc::State) -> Vec<u32> {
 
 /// What happens, in numbers that every class makes something else of.
 #[derive(Clone, Debug)]
-struct Happening {
+pub(super) struct Happening {
     /// To which queue pair.
     to: usize,
     class: Class,
@@ -191,13 +237,13 @@ struct Happening {
     part: (u32, u32, u32),
 }
 
-fn links() -> impl Strategy<Value = BitsPerSec> {
+pub(super) fn links() -> impl Strategy<Value = BitsPerSec> {
     prop_oneof![Just(10u64), Just(25), Just(100), Just(400)].prop_map(BitsPerSec::from_gbps)
 }
 
 /// When queue pairs are made: as the clock begins, or up to 50 ms before its nanoseconds come to 2^32 and begin anew, which no
 /// law may notice.
-fn begins() -> impl Strategy<Value = Instant> {
+pub(super) fn begins() -> impl Strategy<Value = Instant> {
     const ROUND: u64 = 1 << 32;
     let before =
         prop_oneof![Just(ROUND), 0u64..50_000_000, 0u64..1_000_000].prop_map(|before| ROUND - before);
@@ -209,7 +255,7 @@ fn gaps() -> impl Strategy<Value = u64> {
     prop_oneof![6 => 0u64..2_000_000, 3 => 0u64..200_000_000, 1 => 0u64..20_000_000_000]
 }
 
-fn stream(classes: &'static [Class]) -> impl Strategy<Value = Vec<Happening>> {
+pub(super) fn stream(classes: &'static [Class]) -> impl Strategy<Value = Vec<Happening>> {
     let numbers = (0u32..4, 0u32..6, prop_oneof![1 => Just(0u32), 9 => 1_000u32..1_000_000]);
     let hop =
         (1u32..5_000, 0u32..100_000, 0u32..500_000, prop_oneof![Just(100_000_000u32), Just(400_000_000)]);
@@ -285,16 +331,6 @@ impl Run {
         };
         law.context_at(state, now)
     }
-}
-
-fn program(name: &str, file: &[u8], translated: bool, tuning: &Tuning) -> Programmed {
-    let options = Options { translated, ..Options::default() };
-    let image = Image::new(name, file, &options).unwrap_or_else(|error| panic!("{error}"));
-    let mut law = Programmed::new(Arc::new(image), Law::None).expect("a fallback");
-    for (key, text) in tuning.iter().filter_map(program_key) {
-        law.set_initial(key, text).unwrap_or_else(|error| panic!("{error}"));
-    }
-    law
 }
 
 /// What the engine knows of a queue pair that hears of things.
