@@ -140,20 +140,24 @@ fn a_fault_stands_on_the_one_of_parallel_links_that_it_is_for() {
 }
 
 #[test]
-fn a_pause_storm_stops_the_link_and_lets_it_go_on() {
+fn a_pause_storm_stops_a_link_with_pfc_and_without_and_lets_it_go_on() {
     let faults = vec![FaultSpec {
         start: Instant::from_ps(5_000_000),
         until: Instant::from_ps(105_000_000),
         ..always(1, NodeId(2), Fault::PauseStorm { priority: 3 })
     }];
-    let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
-    fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, 1_000), 200));
-    fabric.net.kick(HostId(0));
-    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
-    assert_eq!(fabric.nics.arrivals.len(), 200);
-    let gap = fabric.nics.arrivals.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap();
-    assert!(gap.abs_diff(100_000_000) < 2 * wire_time(1_000), "{gap}");
-    assert_eq!(fabric.net.pauses(3).paused(fabric.net.now()), Span::from_micros(100));
+    for pfc in [SwitchConfig::default().pfc, None] {
+        let switch = SwitchConfig { pfc, ..SwitchConfig::default() };
+        let config = FabricConfig { faults: faults.clone(), switch, ..FabricConfig::default() };
+        let mut fabric = scripted(&star(2), &config);
+        fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, 1_000), 200));
+        fabric.net.kick(HostId(0));
+        assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+        assert_eq!(fabric.nics.arrivals.len(), 200);
+        let gap = fabric.nics.arrivals.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap();
+        assert!(gap.abs_diff(100_000_000) < 2 * wire_time(1_000), "{gap}");
+        assert_eq!(fabric.net.pauses(3).paused(fabric.net.now()), Span::from_micros(100));
+    }
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub static FAULTS_EACH: Section = section(
             "pause_storm",
             "`true`, `false`, or a table",
             "`false`",
-            "The receiving end keeps the sender paused, for as long as the fault is in force.",
+            "The receiving end keeps the sender paused, for as long as the fault is in force, also a switch whose `pfc` is `false`.",
         ),
     ],
 );
