@@ -8,15 +8,18 @@ use crate::works::{Owner, Work, address_of};
 use roci_transport::{Operation, Pd, PostError, RecvRequest, RecvTarget, SendRequest};
 use roci_units::Instant;
 
+/// How many requests of many are taken before they are posted.
+pub(crate) const AT_ONCE: usize = 32;
+
 impl Core {
-    #[expect(clippy::result_large_err, reason = "what is refused goes back to the caller")]
+    /// Posts `request`, whose payload is taken out of it unless it is refused.
     pub(crate) fn post_send(
         &mut self,
         now: Instant,
         place: u32,
         pd: Pd,
-        mut request: SendWr,
-    ) -> Result<(), (WrError, SendWr)> {
+        request: &mut SendWr,
+    ) -> Result<(), WrError> {
         let left = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
         let length = match (&request.operation, &request.payload) {
             (Operation::FetchAdd { .. } | Operation::CompareSwap { .. }, _) => 8,
@@ -30,7 +33,7 @@ impl Core {
             (None, Ok(_)) => None,
         };
         if let Some(error) = error {
-            return Err((error, request));
+            return Err(error);
         }
         if let (Operation::Datagram { path, .. }, Some(address)) =
             (&mut request.operation, request.destination)
@@ -38,24 +41,24 @@ impl Core {
             let is_peer = can_be_peer(address, self.local).is_ok();
             match is_peer.then(|| self.paths.learn(address)).flatten() {
                 Some(known) => *path = known,
-                None => return Err((WrError::Address(address), request)),
+                None => return Err(WrError::Address(address)),
             }
         }
-        let SendWr { id, operation, destination, payload, solicited, signaled, fence, is_misfit } = request;
-        let work = Work { id, owner: Owner::Send(place), signaled, payload };
+        let payload = std::mem::replace(&mut request.payload, Payload::None);
+        let work = Work { id: request.id, owner: Owner::Send(place), signaled: request.signaled, payload };
         let at = self.works.insert(work);
-        let request = SendRequest {
+        let posted = SendRequest {
             id: u64::from(at),
-            operation,
+            operation: request.operation,
             length: u32::try_from(length).unwrap_or(u32::MAX),
             address: address_of(at),
             lkey: 0,
-            solicited,
+            solicited: request.solicited,
             // What it lent is to be given back whether the application wants to hear of it or not.
             signaled: true,
-            fence,
+            fence: request.fence,
         };
-        match self.engine.post_send(now, inner(place), &request) {
+        match self.engine.post_send(now, inner(place), &posted) {
             Ok(()) => {
                 if let Some(Some(entry)) = self.entries.get_mut(place as usize) {
                     entry.sends_left -= 1;
@@ -63,10 +66,8 @@ impl Core {
                 Ok(())
             }
             Err(error) => {
-                let payload = self.works.remove(u64::from(at)).map_or(Payload::None, |work| work.payload);
-                let request =
-                    SendWr { id, operation, destination, payload, solicited, signaled, fence, is_misfit };
-                Err((self.explain(place, error, &request.operation), request))
+                request.payload = self.works.remove(u64::from(at)).map_or(Payload::None, |work| work.payload);
+                Err(self.explain(place, error, &request.operation))
             }
         }
     }

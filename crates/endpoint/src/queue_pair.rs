@@ -5,6 +5,7 @@ use crate::congestion;
 use crate::counters::Counters;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
 use crate::numbers::{inner, random};
+use crate::posting::AT_ONCE;
 use crate::shard::{Entry, Shard, Watch};
 use crate::shared_receive::SharedReceiveQueue;
 use crate::work::{RecvWr, Refused, SendWr};
@@ -361,9 +362,6 @@ pub struct QueuePair {
     srq: Option<SharedReceiveQueue>,
 }
 
-/// How many requests of many are taken before they are posted.
-const AT_ONCE: usize = 16;
-
 impl QueuePair {
     /// What the peer has to know.
     pub fn info(&self) -> QpInfo {
@@ -534,12 +532,12 @@ impl QueuePair {
     ///
     /// # Errors
     /// [`Refused`] says why, and has the request. In the error state it is accepted and flushed.
-    pub fn post_send(&self, request: SendWr) -> Result<(), Box<Refused<SendWr>>> {
+    pub fn post_send(&self, mut request: SendWr) -> Result<(), Box<Refused<SendWr>>> {
         let mut shard = self.device.cells[self.shard].lock();
         let now = self.device.now();
-        let posted = shard.core.post_send(now, self.place, self.pd, request);
+        let posted = shard.core.post_send(now, self.place, self.pd, &mut request);
         self.send(shard, now);
-        posted.map_err(|(error, request)| Box::new(Refused::alone(error, request)))
+        posted.map_err(|error| Box::new(Refused::alone(error, request)))
     }
 
     /// Posts requests one after the other, and sends afterwards: packets of several can share a system call. Gives how
@@ -552,22 +550,25 @@ impl QueuePair {
         &self,
         requests: impl IntoIterator<Item = SendWr>,
     ) -> Result<usize, Box<Refused<SendWr>>> {
-        let mut requests = requests.into_iter().fuse();
-        let mut posted = 0;
+        let mut requests = requests.into_iter();
+        let (mut some, mut posted) = (Vec::new(), 0);
         loop {
             // Not under the lock: an iterator may ask the device for something.
-            let mut some: [Option<SendWr>; AT_ONCE] = std::array::from_fn(|_| requests.next());
-            let is_last = some[AT_ONCE - 1].is_none();
-            let mut taken = some.iter_mut().map_while(Option::take);
+            some.extend(requests.by_ref().take(AT_ONCE));
+            let is_last = some.len() < AT_ONCE;
             let mut shard = self.device.cells[self.shard].lock();
             let now = self.device.now();
-            while let Some(request) = taken.next() {
-                if let Err((error, request)) = shard.core.post_send(now, self.place, self.pd, request) {
-                    self.send(shard, now);
-                    return Err(Box::new(Refused { error, request, posted, rest: taken.collect() }));
-                }
-                posted += 1;
+            let refused = some.iter_mut().enumerate().find_map(|(place, request)| {
+                Some((place, shard.core.post_send(now, self.place, self.pd, request).err()?))
+            });
+            if let Some((place, error)) = refused {
+                self.send(shard, now);
+                let request = some.remove(place);
+                let (posted, rest) = (posted + place, some.split_off(place));
+                return Err(Box::new(Refused { error, request, posted, rest }));
             }
+            posted += some.len();
+            some.clear();
             if is_last {
                 self.send(shard, now);
                 return Ok(posted);
