@@ -235,7 +235,8 @@ impl Law {
         }
     }
 
-    /// The register `name` as it stands at `now`; a parameter needs no particular `context`.
+    /// The register `name` as it stands at `now`; a parameter needs no particular `context`. Of a queue pair whose program has
+    /// failed these are the registers of the law that took over.
     pub fn get(&self, context: &mut Context, name: &str, now: Instant) -> Option<Value> {
         match (self, context) {
             (Self::Dcqcn(law), Context::Dcqcn(state)) => law.get(state, name, now),
@@ -254,6 +255,9 @@ impl Law {
             (Self::Swift(law), Context::None) => law.get(None, name),
             (Self::Nscc(law), Context::Nscc(state)) => law.get(Some(state), name),
             (Self::Nscc(law), Context::None) => law.get(None, name),
+            (Self::Program(law), Context::Program(state)) if state.has_fallen() => {
+                law.get_of_fallback(state, name, now)
+            }
             (Self::Program(law), Context::Program(state)) => law.get(state, name, now),
             _ => None,
         }
@@ -283,11 +287,10 @@ impl Law {
         now: Instant,
         outcome: &mut Outcome,
     ) -> Result<(), SettingError> {
-        if let Context::Program(state) = &*context
-            && state.has_fallen()
+        if let (Self::Program(law), Context::Program(state)) = (&*self, &*context)
+            && let Some(fault) = state.fault()
         {
-            // The program is in force no longer, and what its fallback law is like is settled.
-            return Err(SettingError::Key { name: name.to_string(), valid: Vec::new() });
+            return Err(SettingError::Fallen { why: fault.brief(), fallback: law.fallback().name() });
         }
         if let Some(done) = self.set_any(name, text, true) {
             return done;

@@ -126,6 +126,13 @@ pub enum SettingError {
         /// Where in the program, and why.
         why: String,
     },
+    /// The program has failed with this queue pair, and what its fallback law is like is settled.
+    Fallen {
+        /// Why and where it failed.
+        why: String,
+        /// The law that took over.
+        fallback: &'static str,
+    },
     /// The register can be read but not written during a run.
     ReadOnly {
         /// The register.
@@ -138,7 +145,7 @@ impl SettingError {
     pub fn valid(&self) -> &[&'static str] {
         match self {
             Self::Law { valid, .. } | Self::Preset { valid, .. } | Self::Key { valid, .. } => valid,
-            Self::Value { .. } | Self::Refused { .. } | Self::ReadOnly { .. } => &[],
+            Self::Value { .. } | Self::Refused { .. } | Self::Fallen { .. } | Self::ReadOnly { .. } => &[],
         }
     }
 }
@@ -164,6 +171,9 @@ impl fmt::Display for SettingError {
             }
             Self::Refused { name, text, why } => {
                 write!(f, "the program refuses {name} = \"{text}\": {why}")
+            }
+            Self::Fallen { why, fallback } => {
+                write!(f, "the program failed ({why}) and `{fallback}` took over")
             }
             Self::ReadOnly { name } => write!(f, "{name} cannot be written during a run"),
         }

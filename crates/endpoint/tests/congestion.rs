@@ -258,6 +258,25 @@ fn a_program_that_lets_nothing_go_is_stopped_and_its_fallback_sends() {
     assert_eq!((name.as_str(), tally.fallen(), tally.starved), ("refuses.elf", 1, 1));
     let fault = tally.first().unwrap().to_string();
     assert!(fault.starts_with("send at ") && fault.contains("nothing in flight"), "{fault}");
+
+    let path = std::env::temp_dir().join(format!("roci-fallen-{}", std::process::id()));
+    a.device.serve_control(&path).unwrap();
+    let ask = |request: &str| control::ask(&path, request).unwrap();
+    let qp = format!("{:#08x}", a.qp.qp_num().get());
+    let told = ask(&format!("get {qp}")).unwrap();
+    assert!(told.starts_with(&format!("{qp} program failed starved at 0x80")), "{told}");
+    assert!(told.contains("send+0x") && told.contains("nothing in flight"), "{told}");
+    // What it falls back to tells of itself, and nothing of the program is left.
+    for line in ["state ReadyToSend", "mss 1KiB", "wmax 16MiB"] {
+        assert!(told.contains(&format!("\n{qp} dctcp {line}\n")), "{line}: {told}");
+    }
+    assert_eq!(told.matches(" program ").count(), 1, "{told}");
+    assert_eq!(ask(&format!("get {qp} failed")).unwrap().lines().next(), told.lines().next());
+    for name in ["window", "asked"] {
+        let why = ask(&format!("set {qp} {name} 5")).unwrap_err();
+        assert!(why.starts_with(&format!("{qp}: the program failed (starved at 0x80")), "{why}");
+        assert!(why.ends_with(") and `dctcp` took over"), "{why}");
+    }
 }
 
 /// The program that follows each ACK with a `LAW_7`, which the peer's answers with a `LAW_2`, and that one with a `LAW_3`.

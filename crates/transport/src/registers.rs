@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::laws::Laws;
 use crate::qp::{Qp, Standing};
 use crate::queue::NONE;
+use roci_control::program::Fault;
 use roci_control::{Context, Law, Outcome, Place, Programmed, Sample, SettingError, Value};
 use roci_units::{Instant, Qpn};
 
@@ -76,6 +77,16 @@ impl Engine {
     pub fn has_fallen(&self, qpn: Qpn) -> bool {
         let state = self.place(qpn).and_then(|slot| self.laws.states.get(self.qps[slot].common.law as usize));
         state.is_some_and(|state| matches!(&state.context, Context::Program(program) if program.has_fallen()))
+    }
+
+    /// Why the program of a queue pair has failed, and the law that has taken over; `None` where it has not.
+    pub fn fallen(&self, qpn: Qpn) -> Option<(&Fault, &Law)> {
+        let slot = self.place(qpn)?;
+        let state = self.laws.states.get(self.qps[slot].common.law as usize)?;
+        match (self.laws.law(state.law)?, &state.context) {
+            (Law::Program(law), Context::Program(program)) => Some((program.fault()?, law.fallback())),
+            _ => None,
+        }
     }
 
     /// Since when a queue pair's program has answered each packet with LoopBack that it was asked for, with nothing in flight.

@@ -57,7 +57,9 @@ fn watch(
         let answer = ask(request)?;
         let mut changed = String::new();
         for line in answer.lines() {
-            let Some((register, value)) = line.rsplit_once(' ') else { continue };
+            // Queue pair, law and name; a value may have spaces.
+            let Some((end, _)) = line.match_indices(' ').nth(2) else { continue };
+            let (register, value) = line.split_at(end);
             if seen.insert(register.to_owned(), value.to_owned()).as_deref() != Some(value) {
                 changed.extend([line, "\n"]);
             }

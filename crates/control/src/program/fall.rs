@@ -6,6 +6,7 @@ use super::law::{Programmed, State};
 use super::timers::Timers;
 use crate::event::Event;
 use crate::outcome::Outcome;
+use alloc::boxed::Box;
 use alloc::string::ToString;
 use roci_units::Instant;
 
@@ -91,7 +92,9 @@ impl Programmed {
         };
         let place = self.image.program().locate(at).to_string();
         let image = self.image.name().to_string();
-        self.tally.note(Fault { image, side, qpn: event.qpn, at: event.now, place, why });
+        let fault = Fault { image, side, qpn: event.qpn, at: event.now, place, why };
+        state.fault = Some(Box::new(fault.clone()));
+        self.tally.note(fault);
         let (context, credit, wake) = self.fallback.connect(state.link_kbps);
         state.fallen = Some(context);
         state.timers = Timers::NONE;

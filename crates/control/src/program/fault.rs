@@ -65,6 +65,22 @@ pub enum Why {
     },
 }
 
+impl Why {
+    /// Which of a [`Tally`]'s counters it is in: `trap`, `overrun`, `starved` or `answer`.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Trap(_) => "trap",
+            Self::Overrun { .. } | Self::Timers => "overrun",
+            Self::LoopBacks { .. } | Self::Tokenless { .. } | Self::Starved { .. } => "starved",
+            Self::Silent
+            | Self::Answer { .. }
+            | Self::Side { .. }
+            | Self::Command { .. }
+            | Self::Packet { .. } => "answer",
+        }
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -126,6 +142,13 @@ pub struct Fault {
     pub place: String,
     /// What happened.
     pub why: Why,
+}
+
+impl Fault {
+    /// Which of a [`Tally`]'s counters it is in, and where and what it was, in one line.
+    pub fn brief(&self) -> String {
+        format!("{} at {}: {}", self.why.kind(), self.place, self.why)
+    }
 }
 
 impl fmt::Display for Fault {

@@ -3,7 +3,7 @@
 use super::cores::Cores;
 use super::csr::{self, Answer, Command, OPEN, Side};
 use super::event;
-use super::fault::{Tally, Why};
+use super::fault::{Fault, Tally, Why};
 use super::image::{Image, Started};
 use super::patience::{LOOP_BACKS_SPAN, PATIENCE, Refusal};
 use super::record::{Recorded, Recorder, Run};
@@ -77,6 +77,8 @@ pub struct State {
     notice: Instant,
     /// The fallback law's context, once the program has failed here.
     pub(super) fallen: Option<Context>,
+    /// What happened then.
+    pub(super) fault: Option<Box<Fault>>,
 }
 
 impl State {
@@ -95,6 +97,11 @@ impl State {
     /// Whether the fallback law has taken over.
     pub fn has_fallen(&self) -> bool {
         self.fallen.is_some()
+    }
+
+    /// Why it has.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_deref().filter(|_| self.has_fallen())
     }
 
     /// When it is to be woken: what has waited long enough has been by `now`.
@@ -305,6 +312,7 @@ impl Programmed {
             sets_rate: false,
             notice: Instant::ZERO,
             fallen: None,
+            fault: None,
         };
         state.block[csr::QPN] = qpn;
         for &(word, value) in &self.initial {

@@ -113,6 +113,11 @@ impl Programmed {
         Some(shown(value, field.unit, field.signed))
     }
 
+    /// The register `name` of the fallback law, which has taken over.
+    pub(crate) fn get_of_fallback(&self, state: &mut State, name: &str, now: Instant) -> Option<Value> {
+        self.fallback.get(state.fallen.as_mut()?, name, now)
+    }
+
     /// The parameter `name`; `None` also where a word of the context has that name.
     pub(crate) fn parameter_value(&self, name: &str) -> Option<Value> {
         if self.image.field(name).is_some() {

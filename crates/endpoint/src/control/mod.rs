@@ -5,12 +5,14 @@
 //!
 //! | request | answer |
 //! | --- | --- |
-//! | `get [QP [NAME]]` | lines of queue pair, law, name, value, separated by spaces; QP may be `all` |
+//! | `get [QP [NAME]]` | lines of queue pair, law, name, value, separated by spaces, of which values may have some; QP may be `all` |
 //! | `set QP NAME VALUE` | nothing, or a remark on what becomes of the value; QP may be `all`, of which one at least has to have the register |
 //! | `counters` | counters as Prometheus text |
 //!
 //! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`, `allowed_rate`,
-//! `allowed_window`, `in_flight`, `packets`, `retransmitted` and `cnps`, which every queue pair has and which cannot be written.
+//! `allowed_window`, `in_flight`, `packets`, `retransmitted` and `cnps`, which every queue pair has and which cannot be written. One whose
+//! program has failed has the registers of the law that took over, which cannot be written either, and of the law `program` a line
+//! `failed`: which of the counters `program_failures_total` that is in, where and why.
 
 mod counters;
 
@@ -42,6 +44,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// What becomes of a rate that was written.
 const PASSES: &str = "rc rises to rt again within some increase_timers, as after a cut; \
     to keep it, set increase_timer to 1000s and byte_counter to 0 before\n";
+/// What is read of a queue pair whose program has failed.
+const FAILED: &str = "failed";
 /// Why nothing of all queue pairs can be named.
 const NOBODY: &str = "there is no queue pair yet, or no longer";
 
@@ -222,12 +226,21 @@ impl DeviceInner {
     fn read(&self, only: Option<Qpn>, name: Option<&str>) -> Result<String, String> {
         let (mut text, mut known) = (String::new(), false);
         let found = self.each(only, |core, entry, place, law, now| {
-            for (register, value) in registers(core, entry, place, law, now) {
+            let qpn = entry.qpn.get();
+            let mut tell = |law: &str, register: &str, value: &str| {
                 if name.is_none_or(|name| name == register) {
                     known = true;
                     // Writing to a String does not fail.
-                    let _ = writeln!(text, "{:#08x} {} {register} {value}", entry.qpn.get(), law.name());
+                    let _ = writeln!(text, "{qpn:#08x} {law} {register} {value}");
                 }
+            };
+            let fallen = core.engine.fallen(inner(place)).map(|(fault, law)| (fault.brief(), law.clone()));
+            if let Some((why, _)) = &fallen {
+                tell(law.name(), FAILED, why);
+            }
+            let law = fallen.as_ref().map_or(law, |(_, fallback)| fallback);
+            for (register, value) in registers(core, entry, place, law, now) {
+                tell(law.name(), register, &value);
             }
         });
         match (only, name) {

@@ -620,6 +620,8 @@ impl Control {
             | SettingError::ReadOnly { name } => {
                 (setting(name).map_or(table, |setting| setting.text.origin), *name)
             }
+            // Nothing has failed before a run.
+            SettingError::Fallen { .. } => (table, law.as_str()),
         };
         let valid = error.valid();
         let exist = match (error, valid) {
@@ -635,7 +637,9 @@ impl Control {
             }
             (SettingError::Value { range, .. }, _) => format!("`{name}` takes {range}"),
             (SettingError::Refused { .. }, _) => REFUSED.to_owned(),
-            (SettingError::ReadOnly { .. }, _) => "choose a register that can be written".to_owned(),
+            (SettingError::Fallen { .. } | SettingError::ReadOnly { .. }, _) => {
+                "choose a register that can be written".to_owned()
+            }
         };
         let is_recovery = |name| RECOVERIES.iter().any(|(recovery, _)| *recovery == name);
         let message = match error {
@@ -659,7 +663,9 @@ impl Control {
                 roci_control::ValueError::Text(error) => format!("`{name} = {text}`: {error}"),
                 roci_control::ValueError::Range => format!("`{name} = {text}` is out of range"),
             },
-            SettingError::Refused { .. } | SettingError::ReadOnly { .. } => error.to_string(),
+            SettingError::Refused { .. } | SettingError::Fallen { .. } | SettingError::ReadOnly { .. } => {
+                error.to_string()
+            }
         };
         // `[[at]]` writes words and parameters by their names alone, which `context` gives.
         let bare = name.strip_prefix("context.").filter(|bare| valid.contains(bare));
