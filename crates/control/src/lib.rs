@@ -259,6 +259,7 @@ impl Law {
                 law.get_of_fallback(state, name, now)
             }
             (Self::Program(law), Context::Program(state)) => law.get(state, name, now),
+            (Self::Program(law), Context::None) => law.parameter_value(name),
             _ => None,
         }
     }

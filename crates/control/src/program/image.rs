@@ -333,6 +333,11 @@ impl Image {
         &self.options
     }
 
+    /// The file that it was taken in from.
+    pub fn file(&self) -> &[u8] {
+        &self.file
+    }
+
     /// What it is called.
     pub fn name(&self) -> &str {
         &self.name

@@ -1,6 +1,7 @@
 //! Whether laws fit the network's round trip: whether a flow alone can fill its link, by what stands for the round trip in a
 //! law and by how long bitmaps are, and whether receivers ask for packets that are on their way.
 
+use super::program::law_of;
 use super::reach::Product;
 use super::{Control, Source, Transport};
 use roci_control::hpcc::HOPS;
@@ -78,13 +79,18 @@ pub(super) fn notes<'a>(
     (mtu, switches): (u16, Option<usize>),
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    for control in controls.filter(|control| !control.is_program()) {
+    for control in controls {
         // What it does not take is refused elsewhere.
         let Ok(law) = control.make(source, product.rate, mtu) else { continue };
-        notes
-            .extend(belief(&law, &control.law.value, switches).and_then(|it| it.note(control, product, mtu)));
+        let Some(name) = law_of(&law) else { continue };
+        // A program's parameters are keys of `context`.
+        let of = |key: &str| match control.elf() {
+            Some(elf) => format!("`context.{key}` of `{elf}`"),
+            None => format!("`{key}` of `{name}`"),
+        };
+        notes.extend(belief(&law, name, switches).and_then(|it| it.note(name, of, product, mtu)));
         notes.extend(hasty(&law, product));
-        notes.extend(unseen(&law, switches));
+        notes.extend(unseen(name, control, switches));
     }
     let bitmap = transport.bitmap_packets();
     if transport.recovery.keeps_out_of_order() && product.packets > u64::from(bitmap) {
@@ -122,12 +128,16 @@ fn belief(law: &Law, name: &str, switches: Option<usize>) -> Option<Belief> {
             ("base_rtt", Takes::Time(time("base_rtt")?))
         }
         "swift" => {
-            let hops = switches.map_or(count("hops")?, |hops| hops as u64);
+            let untold = count("hops").or_else(|| count("hops_untold"))?;
+            let hops = switches.map_or(untold, |hops| hops as u64);
             let target = time("base_target")? + time("per_hop")? * hops;
             ("base_target", Takes::Target(target))
         }
         "timely" => ("t_high", Takes::Most(time("t_high")?)),
-        "homa" if count("ahead") == count("unscheduled") => ("unscheduled", Takes::Octets(count("ahead")?)),
+        // The program's 0 is as far as `unscheduled`.
+        "homa" if count("ahead") == Some(0) || count("ahead") == count("unscheduled") => {
+            ("unscheduled", Takes::Octets(count("unscheduled")?))
+        }
         "homa" => ("ahead", Takes::Octets(count("ahead")?)),
         "ndp" => ("initial_window", Takes::Packets(count("initial_window")?)),
         _ => return None,
@@ -149,11 +159,12 @@ fn hasty(law: &Law, product: &Product) -> Option<String> {
 }
 
 /// What to say of HPCC where paths have more switches than it looks at.
-fn unseen(law: &Law, switches: Option<usize>) -> Option<String> {
-    let (Law::Hpcc(_), Some(switches)) = (law, switches) else { return None };
+fn unseen(law: &str, control: &Control, switches: Option<usize>) -> Option<String> {
+    let switches = switches.filter(|_| law == "hpcc")?;
+    let name = control.elf().unwrap_or(law);
     (switches > HOPS).then(|| {
         format!(
-            "`hpcc` looks at the first {HOPS} switches of a path, as its header has room for, and paths here have up to {switches}: queues \
+            "`{name}` looks at the first {HOPS} switches of a path, as its header has room for, and paths here have up to {switches}: queues \
              beyond are bounded by its window alone"
         )
     })
@@ -162,10 +173,9 @@ fn unseen(law: &Law, switches: Option<usize>) -> Option<String> {
 impl Belief {
     /// What to say of it, where it is short by more than a quarter, at all where flows are slowed down for that, or longer
     /// than [`FAR`] round trips, or by more than a quarter where flows believe it.
-    fn note(&self, control: &Control, product: &Product, mtu: u16) -> Option<String> {
-        let law = &control.law.value;
+    fn note(&self, law: &str, of: impl Fn(&str) -> String, product: &Product, mtu: u16) -> Option<String> {
         let is_short = |has: u64, needs: u64| has.saturating_mul(5) < needs.saturating_mul(4);
-        let key = format!("`{}` of `{law}`", self.keys);
+        let key = of(self.keys);
         let (octets, packets) = (product.packets * u64::from(mtu), product.packets);
         let (short, what, text) = match self.takes {
             Takes::Time(span) | Takes::Target(span) | Takes::Most(span) => {
@@ -260,6 +270,33 @@ mod tests {
         ] {
             assert_eq!(told("1us", &format!("control = {control}")), "", "{control}");
         }
+    }
+
+    #[test]
+    fn a_program_of_ours_is_judged_as_the_law_that_it_is_the_twin_of() {
+        let program = |name: &str, rest: &str| {
+            format!("control = {{ law = \"program\", elf = \"firmware/{name}.elf\"{rest} }}")
+        };
+        for (name, said) in [
+            ("hpcc", "`context.base_rtt` of `firmware/hpcc.elf` is 13us; the idle round trip"),
+            ("swift", "`context.base_target` of `firmware/swift.elf` and what its hops add are 23053ns"),
+            ("homa", "`context.unscheduled` of `firmware/homa.elf` is 40000 octets, and the product"),
+        ] {
+            let note = told("25us", &program(name, ""));
+            assert!(note.contains(said), "{name}: {note}");
+            assert_eq!(told("1us", &program(name, "")), "", "{name}");
+        }
+        let fitted = [
+            ("hpcc", "base_rtt = \"101us\""),
+            ("swift", "base_target = \"120us\""),
+            ("homa", "unscheduled = \"1.2MB\""),
+        ];
+        for (name, context) in fitted {
+            let lines = program(name, &format!(", context = {{ {context} }}"));
+            assert_eq!(told("25us", &lines), "", "{name}");
+        }
+        let far = program("swift", ", context = { base_target = \"1ms\" }");
+        assert!(told("1us", &far).contains("Flows slow down for no queue before"));
     }
 
     #[test]

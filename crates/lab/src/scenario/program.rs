@@ -51,6 +51,22 @@ pub(crate) fn shipped_names() -> impl Iterator<Item = &'static str> {
     IMAGES.iter().map(|(name, _)| *name)
 }
 
+/// Those of them that are twins of laws in Rust, and the names of the laws.
+static TWINS: [(&str, &str); 5] = [
+    ("firmware/dcqcn.elf", "dcqcn"),
+    ("firmware/timely.elf", "timely"),
+    ("firmware/hpcc.elf", "hpcc"),
+    ("firmware/swift.elf", "swift"),
+    ("firmware/homa.elf", "homa"),
+];
+
+/// The law that `law` is or, where it is a program of ours by whatever name, that it is the twin of; `None` of other programs.
+pub(super) fn law_of(law: &Law) -> Option<&'static str> {
+    let Law::Program(program) = law else { return Some(law.name()) };
+    let is_it = |(elf, _): &&(&str, &str)| shipped(elf) == Some(program.image().file());
+    TWINS.iter().find(is_it).map(|(_, law)| *law)
+}
+
 /// A program's image, once it has been loaded. The settings say which it is, so it counts for nothing when settings are
 /// compared.
 #[derive(Clone, Debug, Default)]
