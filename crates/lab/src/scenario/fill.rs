@@ -3,12 +3,16 @@
 
 use super::program::law_of;
 use super::reach::Product;
+use super::source::ScenarioError;
 use super::{Control, Source, Transport};
 use roci_control::hpcc::HOPS;
-use roci_control::{Context, Law, Value};
+use roci_control::{Context, Law, Place, Value};
 use roci_transport::BITMAP_PACKETS_MAX;
 use roci_units::{Instant, Span};
 use std::fmt::Write as _;
+
+/// The key of laws that count in packets: the octets of a full one, the NIC's MTU unless it is set.
+const MSS: &str = "mss";
 
 /// What a law takes for the round trip, or for what the link carries in one.
 struct Belief {
@@ -52,6 +56,19 @@ impl Control {
     /// Whether its law is fitted to the network.
     pub(super) fn is_fitted(&self) -> bool {
         self.law.value == "nscc"
+    }
+
+    /// Tells a law that counts in packets how long they are, unless it is set; one in Rust takes any `mtu`, and a program may
+    /// have another idea of it.
+    pub(super) fn fit_packets(&self, source: &Source, law: &mut Law, mtu: u16) -> Result<(), ScenarioError> {
+        let counts_packets = law.registers().iter().any(|it| it.name == MSS && it.place == Place::Law);
+        if !counts_packets || self.sets(MSS) || self.sets(&format!("context.{MSS}")) {
+            return Ok(());
+        }
+        law.set(MSS, &format!("{mtu}B")).map_err(|error| {
+            let remedy = format!("set `nic.mtu`, or `context.{MSS}` to what the program takes");
+            source.error(self.law.origin, format!("the MTU of {mtu} octets: {error}"), remedy)
+        })
     }
 
     /// Gives NSCC the network's round trip, and a target of as much, or of three quarters where switches trim, as its reference
@@ -297,6 +314,22 @@ mod tests {
         }
         let far = program("swift", ", context = { base_target = \"1ms\" }");
         assert!(told("1us", &far).contains("Flows slow down for no queue before"));
+    }
+
+    #[test]
+    fn a_program_has_the_mtu_for_its_packets_unless_context_says_otherwise() {
+        let mss = |context: &str| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[nic]\nmtu = 2048\n\
+                 [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[transport]\n\
+                 control = {{ law = \"program\", elf = \"firmware/swift.elf\"{context} }}\n"
+            );
+            let scenario = parse(&text).unwrap();
+            let control = &scenario.transport.control;
+            let law = control.make(&scenario.source, BitsPerSec::from_gbps(100), 2048).unwrap();
+            law.get(&mut Context::None, "mss", Instant::ZERO).unwrap().to_string()
+        };
+        assert_eq!([mss(""), mss(", context = { mss = 512 }")], ["2KiB", "512B"]);
     }
 
     #[test]

@@ -13,8 +13,6 @@ use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 use roci_wire::Layout;
 use roci_wire::layout::Cc;
 
-/// The key of laws that count in packets: the octets of a full one, the NIC's MTU unless it is set.
-const MSS: &str = "mss";
 /// The key that names a law's other values.
 const PRESET: &str = "preset";
 
@@ -493,10 +491,7 @@ impl Control {
     /// When there is no such law, or it does not take these settings.
     pub fn make(&self, source: &Source, link: BitsPerSec, mtu: u16) -> Result<Law, ScenarioError> {
         let mut law = self.law(source, self.law.origin, link)?;
-        let counts_packets = law.registers().iter().any(|register| register.name == MSS);
-        if counts_packets && !self.settings.iter().any(|setting| setting.key.value == MSS) {
-            law.set(MSS, &format!("{mtu}B")).expect("any MTU is a valid segment size");
-        }
+        self.fit_packets(source, &mut law, mtu)?;
         self.fit_network(&mut law);
         Ok(law)
     }
