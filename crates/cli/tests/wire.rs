@@ -7,6 +7,9 @@ use std::net::Ipv6Addr;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+/// A program with a loop that nothing bounds.
+const FAULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../control/tests/images/faults.elf");
+
 fn roci(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_roci"));
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -273,13 +276,18 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 34] = [
+    let wrong: [(&[&str], &str); 36] = [
         (&["ctl", "--socket", "nosuch", "set", "all", "rai", ""], "it is empty; a value is 10Mb/s"),
         (&["ctl", "--socket", "nosuch", "get", "a b"], "it is one word"),
         (&["ctl", "--socket", "nosuch", "watch", "--every", "0s"], "at least 1ms"),
         (&["perf", "write-bw", "--control", "nosuch"], "swift, nscc, or a program's file"),
         (&["perf", "write-bw", "--control", "dcqcm"], "there is no law"),
         (&["perf", "write-bw", "--control", "firmware/hpcc.elf"], "needs telemetry"),
+        (
+            &["perf", "write-bw", "--control", "dcqcn.elf"],
+            "there is no such file here; build it with `roci program build`, or name one of `",
+        ),
+        (&["perf", "write-bw", "--control", FAULTS], "/faults.elf` says more, and what to do"),
         (&["perf", "atomic-bw", "-s", "4"], "atomics have 8 octets"),
         (&["perf", "write-lat", "-q", "2"], "one queue pair"),
         (&["perf", "write-bw", "-m", "1500"], "an MTU is"),

@@ -4,6 +4,7 @@ pub(crate) mod absent;
 
 use clap::{Args, ValueEnum};
 use roci_endpoint::addresses::address_of;
+use roci_endpoint::congestion::LawError;
 use roci_endpoint::device::LINK;
 use roci_endpoint::perf::{Metric, Options, Order, RateLimit, Test, Verb};
 use roci_endpoint::{Law, Mtu, congestion};
@@ -243,7 +244,17 @@ fn law(text: &str, link: BitsPerSec) -> Result<Law, String> {
         (Err(error), Some(image)) if error.kind() == ErrorKind::NotFound => Ok(image.to_vec()),
         (octets, _) => octets,
     };
-    congestion::law(text, link, read).map_err(|error| format!("--control {text}: {error}"))
+    congestion::law(text, link, read).map_err(|error| {
+        let more = match &error {
+            LawError::File(name, _) => match roci_lab::program::image(Path::new(name)) {
+                Err(why) => return format!("--control {text}: {name}: {why}"),
+                Ok(_) => String::new(),
+            },
+            LawError::Image(name, _) => format!("; `roci program check {name}` says more, and what to do"),
+            _ => String::new(),
+        };
+        format!("--control {text}: {error}{more}")
+    })
 }
 
 fn by_software(text: &str) -> Result<(), String> {

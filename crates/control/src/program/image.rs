@@ -569,7 +569,7 @@ impl Unit {
     }
 
     /// What it is called in what is said about registers, and what it takes.
-    const fn told(self, signed: Option<bool>) -> (&'static str, &'static str) {
+    fn told(self, signed: Option<bool>) -> (&'static str, &'static str) {
         match self {
             Self::Number => (
                 "count",
@@ -579,7 +579,10 @@ impl Unit {
                     "a whole number from -2^31 to 2^32 - 1, which may be given as octets, a rate (in kb/s), a time (in ns) or a fraction (in 16.16)"
                 },
             ),
-            Self::Fraction(_) => ("ratio", "a fraction, such as 1/16 or 0.5, that the program takes"),
+            Self::Fraction(bits) => {
+                let range = alloc::format!("a fraction, such as 1/16 or 0.5, below {}", 1_u64 << (32 - bits));
+                ("ratio", Box::leak(range.into_boxed_str()))
+            }
             Self::Time => {
                 ("time", "a time, such as 55us or 1ms, or a whole number of nanoseconds, below 2^32 ns")
             }

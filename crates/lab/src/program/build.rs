@@ -114,7 +114,8 @@ impl fmt::Display for BuildError {
                  macOS, Windows: the xPack release of riscv-none-elf-gcc",
                 COMPILERS.join(", ")
             ),
-            Self::Compiler { compiler, message } => write!(f, "{compiler}:\n{message}"),
+            // It names the file and the line, or itself, in each of its own.
+            Self::Compiler { message, .. } => f.write_str(message.trim_matches('\n')),
         }
     }
 }

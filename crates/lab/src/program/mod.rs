@@ -25,7 +25,7 @@ pub mod futile;
 pub mod kept;
 mod missing;
 pub mod profile;
-mod remedies;
+pub(crate) mod remedies;
 pub mod skeleton;
 mod slips;
 pub mod stream;

@@ -102,7 +102,7 @@ pub(super) fn of(reason: &Reason, function: Option<&str>) -> String {
 }
 
 /// What to do about an image that is no program.
-pub(super) fn of_load(error: &LoadError) -> String {
+pub(crate) fn of_load(error: &LoadError) -> String {
     match error {
         LoadError::Map(_) | LoadError::FreeInstruction => "choose another NIC for its cores, `--nic`".to_owned(),
         LoadError::Place { address, length, .. } if is_begin(*address) => {
@@ -156,7 +156,7 @@ pub(super) fn of_quotient(op: Op, place: &str) -> String {
 }
 
 /// Where it has more words than a NIC holds.
-pub(super) fn of_size(what: &str) -> String {
+pub(crate) fn of_size(what: &str) -> String {
     format!(
         "words of 32 bits that hold little can share one, by shifts and masks; what is the same for all queue pairs needs no word of {what}: \
          make it a variable"

@@ -3,11 +3,11 @@
 use super::file;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::transport::Control;
-use crate::program::CLASSES;
+use crate::program::{CLASSES, remedies};
 use roci_control::program::csr::{machine, machine_with};
 use roci_control::program::{ImageError, Options};
 use roci_control::{Class, Image, LAWS, Law, Programmed, SettingError, ValueError};
-use roci_hart::{CycleModel, Machine};
+use roci_hart::{CycleModel, LoadError, Machine};
 use roci_nic::arch::spec::Cores;
 use roci_units::BitsPerSec;
 use roci_wire::{Cc, Layout};
@@ -405,7 +405,9 @@ fn load(source: &Source, elf: &Located<String>, options: &Options) -> Result<Arc
         },
     };
     let image = Image::new(name, &octets, options).map_err(|error| {
-        let remedy = match error {
+        let remedy = match &error {
+            ImageError::Load(error @ LoadError::Place { .. }) => &*remedies::of_load(error),
+            ImageError::TooLarge { what, .. } => &*remedies::of_size(what),
             ImageError::Refused { .. } => {
                 "`roci program check` says more; `check = false` runs it all the same, until it fails"
             }
