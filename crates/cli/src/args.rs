@@ -3,6 +3,7 @@
 pub(crate) mod ctl;
 pub(crate) mod perf;
 pub(crate) mod ping;
+pub(crate) mod switch;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -11,6 +12,7 @@ use perf::PERF;
 use ping::PING;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use switch::SWITCH;
 
 /// RDMA (RoCEv2) transports and congestion control, in a simulated data centre and on a real network.
 #[derive(Debug, Parser)]
@@ -84,6 +86,9 @@ pub(crate) enum Command {
     /// Read and write registers of a running endpoint, and read its counters
     #[command(after_help = CTL)]
     Ctl(ctl::Ctl),
+    /// Be a switch on a real network, which queues, marks and pauses as the simulated ones do
+    #[command(after_help = SWITCH)]
+    Switch(switch::Switch),
     /// Print this message, or the help of a command
     Help(Help),
 }

@@ -6,6 +6,7 @@ mod perf;
 mod ping;
 mod program;
 mod reproduce;
+mod switch;
 
 pub(crate) use ctl::ctl;
 pub(crate) use nic::nic;
@@ -13,6 +14,7 @@ pub(crate) use perf::perf;
 pub(crate) use ping::ping;
 pub(crate) use program::program;
 pub(crate) use reproduce::reproduce;
+pub(crate) use switch::switch;
 
 use crate::Failure;
 use crate::args::{Arguments, Common, Compare, Help, Run, Sweep};

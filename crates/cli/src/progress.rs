@@ -64,6 +64,39 @@ impl Bar {
     }
 }
 
+/// A line on stderr that tells what happens just now, and above it what is told once; of no use where that is no terminal.
+pub(crate) struct Line(ProgressBar, bool);
+
+impl Line {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(4) };
+        let bar = ProgressBar::with_draw_target(None, target);
+        let style = ProgressStyle::with_template("[{elapsed}] {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self(bar, quiet)
+    }
+
+    /// Shows what is true now.
+    pub(crate) fn tell(&self, what: impl FnOnce() -> String) {
+        if !self.0.is_hidden() {
+            self.0.set_message(what());
+        }
+    }
+
+    /// Tells something once, with or without a terminal.
+    pub(crate) fn note(&self, what: &str) {
+        if !self.1 {
+            self.0.suspend(|| {
+                let _ = writeln!(std::io::stderr(), "{what}");
+            });
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// How long it will still take, as soon as anything is known of that.
 fn left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     if state.pos() > 0 {

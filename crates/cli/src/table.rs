@@ -1,9 +1,11 @@
 //! What is printed: of one run its flows and switches, of several a line each.
 
+mod bridge;
 mod depths;
 mod program;
 mod traffic;
 
+pub(crate) use bridge::bridge;
 pub(crate) use program::{Cores, check, held, profile};
 
 use crate::format::{estimate, float, number, or_dash, rate, size, time};

@@ -74,6 +74,7 @@
 //! | [`cm`] | connection set-up: RDMA-CM's listen, connect, accept, reject |
 //! | [`perf`] | perftest's tests of bandwidth and latency, either end of which can be perftest |
 //! | [`ping`] | rping's protocol, either end of which can be rping |
+//! | [`bridge`] | the emulated switch, which needs no endpoint |
 //! | [`io`] | packet I/O behind one trait: UDP sockets, raw sockets, a wire in memory |
 //! | `posting` | from a work request to the engine's |
 //! | `driver`, `habit` | who runs a shard, how its thread waits, and what is known of an application that polls |
@@ -89,6 +90,7 @@ pub mod addresses;
 mod alive;
 #[cfg(feature = "tokio")]
 pub mod asynchronous;
+pub mod bridge;
 mod clock;
 pub mod cm;
 pub mod completion;

@@ -8,11 +8,13 @@
 //! | [`batch`] | packets gathered for one system call |
 //! | [`steer`] | how endpoints that share the port find their packets |
 //! | `connected` | sending sockets for one peer each |
+//! | `ethernet` | whole frames, of TAP devices and interfaces, for the emulated switch |
 //! | `fold` | the CRC of payload, with wide registers |
 //! | `sys` | the system calls |
 
 pub mod batch;
 pub(crate) mod connected;
+pub(crate) mod ethernet;
 pub(crate) mod fold;
 pub mod memory;
 pub mod raw;

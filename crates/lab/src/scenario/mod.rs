@@ -60,7 +60,7 @@ use reach::Reach;
 use read::Table;
 use roci_control::Law;
 use roci_fabric::topology::Topology;
-use roci_switch::config::CUSTOMARY_FRAME;
+use roci_switch::config::{CUSTOMARY_FRAME, SwitchConfig};
 use roci_transport::Recovery;
 use roci_units::{BitsPerSec, Span};
 use std::path::Path;
@@ -244,6 +244,19 @@ impl Scenario {
         scenario.load_programs()?;
         scenario.try_writes()?;
         Ok(scenario)
+    }
+
+    /// What holds for the switch that its first host is linked to, and the rate and delay of that link; `None` where that is
+    /// another host.
+    pub fn edge(&self) -> Option<(&SwitchConfig, (BitsPerSec, Span))> {
+        let graph = &self.topology.graph;
+        let link = graph.links.iter().find(|link| link.a.0 == 0 || link.b.0 == 0)?;
+        let place = (link.a.0.max(link.b.0) as usize).checked_sub(graph.hosts.len())?;
+        let fastest = graph.fastest_rates();
+        Some((
+            self.switch.config_of(graph.switches.get(place)?, *fastest.get(place)?),
+            (link.rate, link.delay),
+        ))
     }
 
     /// The congestion control of a flow.

@@ -1,0 +1,227 @@
+//! What the switch has to know of a frame, and the store that its frames lie in.
+
+use super::Classes;
+use roci_switch::port::{Frames, NONE};
+use roci_wire::Opcode;
+use roci_wire::ethernet::{self, EthernetView, FCS_LEN, MIN_FRAME, Mac, VlanView};
+use roci_wire::ip::{Ecn, Ipv4View, Ipv6View, UDP_PROTOCOL};
+use roci_wire::udp::{ROCE_PORT, UdpView};
+
+/// The longest frame that is carried, without frame check sequence.
+pub const FRAME_MAX: usize = 9_216;
+
+/// What a frame says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) destination: Mac,
+    pub(super) source: Mac,
+    pub(super) ether_type: u16,
+    /// 0 to 7.
+    pub(super) priority: u8,
+    /// Whether its sender understands ECN.
+    pub(super) is_ect: bool,
+    /// Tells its flow from others: of addresses and ports.
+    pub(super) flow: u32,
+    /// Where its IP header begins, and whether it is of version 6.
+    ip: Option<(u16, bool)>,
+}
+
+impl Told {
+    /// What `frame`, without frame check sequence, says; `None` of what is no frame.
+    ///
+    /// RoCEv2 packets have the priority that `classes` gives their kind. All others, and they too without `classes`, have that of their
+    /// 802.1Q tag, or the upper three bits of their DSCP (class selectors, RFC 2474 §4.2.2); where `classes` are and that is 0, as
+    /// usual, the one of data, lest what connections are set up with wait for a gap in data that go strictly before.
+    pub(super) fn of(frame: &[u8], classes: Option<Classes>) -> Option<Self> {
+        let (view, mut rest) = EthernetView::split(frame).ok()?;
+        let mut told = Self {
+            destination: view.destination(),
+            source: view.source(),
+            ether_type: view.ether_type(),
+            priority: 0,
+            is_ect: false,
+            flow: hash(&[&frame[..12]]),
+            ip: None,
+        };
+        let mut tagged = None;
+        if told.ether_type == ethernet::VLAN {
+            let (tag, behind) = VlanView::split(rest).ok()?;
+            tagged = Some(tag.tag().priority);
+            told.ether_type = tag.ether_type();
+            rest = behind;
+        }
+        let at = u16::try_from(frame.len() - rest.len()).ok()?;
+        let mut carried = None;
+        let class = match told.ether_type {
+            ethernet::IPV4 => {
+                let (ip, behind) = Ipv4View::split(rest).ok()?;
+                told.is_ect = ip.ecn() != Ecn::NotEct;
+                told.ip = Some((at, false));
+                told.flow = hash(&[&rest[12..20]]);
+                let whole = ip.header_words() == 5 && ip.fragment() & 0x3fff == 0;
+                carried = (whole && ip.protocol() == UDP_PROTOCOL).then_some(behind);
+                ip.dscp() >> 3
+            }
+            ethernet::IPV6 => {
+                let (ip, behind) = Ipv6View::split(rest).ok()?;
+                told.is_ect = ip.ecn() != Ecn::NotEct;
+                told.ip = Some((at, true));
+                told.flow = hash(&[&rest[8..40]]);
+                carried = (ip.next_header() == UDP_PROTOCOL).then_some(behind);
+                ip.dscp() >> 3
+            }
+            _ => 0,
+        };
+        told.priority = tagged.unwrap_or(class);
+        if let (0, Some(classes)) = (told.priority, classes) {
+            told.priority = classes.data;
+        }
+        if let Some((udp, behind)) = carried.and_then(|carried| UdpView::split(carried).ok()) {
+            let ports = [udp.source_port().to_be_bytes(), udp.destination_port().to_be_bytes()];
+            // The queue pair tells flows of one pair of hosts apart, whose ports are often the same.
+            let pair = behind.get(5..8).filter(|_| udp.destination_port() == ROCE_PORT).unwrap_or_default();
+            told.flow ^= hash(&[ports.as_flattened(), pair]);
+            if udp.destination_port() == ROCE_PORT
+                && let (Some(classes), Some(&opcode)) = (classes, behind.first())
+            {
+                told.priority = classes.of(Opcode(opcode));
+            }
+        }
+        Some(told)
+    }
+}
+
+/// FNV-1a.
+fn hash(parts: &[&[u8]]) -> u32 {
+    let octets = parts.iter().copied().flatten();
+    octets.fold(0x811c_9dc5, |hash, &octet| (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193))
+}
+
+/// A frame in the store.
+#[derive(Clone, Debug)]
+struct Stored {
+    octets: Vec<u8>,
+    told: Told,
+    next: u32,
+    ingress: u32,
+}
+
+/// All frames that are in the switch or on its links.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Store {
+    frames: Vec<Stored>,
+    free: Vec<u32>,
+}
+
+impl Store {
+    pub(super) fn put(&mut self, octets: &[u8], told: Told, ingress: u32) -> u32 {
+        if let Some(handle) = self.free.pop() {
+            let frame = &mut self.frames[handle as usize];
+            frame.octets.clear();
+            frame.octets.extend_from_slice(octets);
+            (frame.told, frame.next, frame.ingress) = (told, NONE, ingress);
+            return handle;
+        }
+        let handle = u32::try_from(self.frames.len()).unwrap_or(NONE);
+        self.frames.push(Stored { octets: octets.to_vec(), told, next: NONE, ingress });
+        handle
+    }
+
+    pub(super) fn copy(&mut self, handle: u32) -> u32 {
+        let frame = &mut self.frames[handle as usize];
+        let (octets, told, ingress) = (std::mem::take(&mut frame.octets), frame.told, frame.ingress);
+        let copy = self.put(&octets, told, ingress);
+        self.frames[handle as usize].octets = octets;
+        copy
+    }
+
+    pub(super) fn free(&mut self, handle: u32) {
+        self.free.push(handle);
+    }
+
+    pub(super) fn frame(&self, handle: u32) -> &[u8] {
+        &self.frames[handle as usize].octets
+    }
+
+    pub(super) fn told(&self, handle: u32) -> Told {
+        self.frames[handle as usize].told
+    }
+
+    /// Frames that are held.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.frames.len() - self.free.len()
+    }
+}
+
+/// Octets of a frame as links and buffers count it: with frame check sequence, and padded.
+pub(super) fn counted(frame: &[u8]) -> u32 {
+    u32::try_from((frame.len() + FCS_LEN).max(MIN_FRAME)).unwrap_or(u32::MAX)
+}
+
+impl Frames for Store {
+    fn next(&self, handle: u32) -> u32 {
+        self.frames[handle as usize].next
+    }
+
+    fn set_next(&mut self, handle: u32, next: u32) {
+        self.frames[handle as usize].next = next;
+    }
+
+    fn ingress(&self, handle: u32) -> u32 {
+        self.frames[handle as usize].ingress
+    }
+
+    fn octets(&self, handle: u32) -> u32 {
+        counted(&self.frames[handle as usize].octets)
+    }
+
+    fn priority(&self, handle: u32) -> u8 {
+        self.frames[handle as usize].told.priority
+    }
+
+    fn flow(&self, handle: u32) -> u32 {
+        self.frames[handle as usize].told.flow
+    }
+
+    fn is_ect(&self, handle: u32) -> bool {
+        self.frames[handle as usize].told.is_ect
+    }
+
+    /// The ICRC does not cover the field, so the packet stays right; the IPv4 checksum is brought up to date (RFC 1624, equation 3).
+    fn mark(&mut self, handle: u32) {
+        let frame = &mut self.frames[handle as usize];
+        let Some((at, is_v6)) = frame.told.ip else { return };
+        let Some(ip) = frame.octets.get_mut(usize::from(at)..) else { return };
+        if is_v6 {
+            ip[1] |= 0x30;
+            return;
+        }
+        let old = u16::from_be_bytes([ip[0], ip[1]]);
+        ip[1] |= 3;
+        let new = u16::from_be_bytes([ip[0], ip[1]]);
+        let sum = u32::from(!u16::from_be_bytes([ip[10], ip[11]])) + u32::from(!old) + u32::from(new);
+        let folded = (sum & 0xffff) + (sum >> 16);
+        #[expect(clippy::cast_possible_truncation, reason = "folded twice, it has 16 bits")]
+        let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    fn stays_whole(&self, _: u32) -> bool {
+        true
+    }
+
+    fn trim(&mut self, _: u32, _: u8) -> bool {
+        false
+    }
+
+    fn turn_back(&mut self, _: u32) -> bool {
+        false
+    }
+
+    fn swap(&mut self, a: u32, b: u32) {
+        self.frames.swap(a as usize, b as usize);
+        let (next_a, next_b) = (self.frames[a as usize].next, self.frames[b as usize].next);
+        (self.frames[a as usize].next, self.frames[b as usize].next) = (next_b, next_a);
+    }
+}

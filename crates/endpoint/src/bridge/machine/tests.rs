@@ -1,0 +1,262 @@
+use super::*;
+use proptest::prelude::*;
+use roci_switch::config::{Pfc, SwitchConfig};
+use roci_switch::red::Red;
+use roci_units::{BitsPerSec, Bytes};
+use roci_wire::ethernet::{Ethernet, Vlan};
+use roci_wire::ip::{Ecn, Ip};
+use roci_wire::{Envelope, Header, Layout, Opcode, Packet, Transport};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+const GIGABIT: Link =
+    Link { rate: BitsPerSec::from_gbps(1), delay: Span::from_micros(5), pause_frames: false };
+const START: Instant = Instant::ZERO;
+
+const fn station(port: u8) -> Mac {
+    Mac([2, 0, 0, 0, 0, port])
+}
+
+/// A WRITE's middle packet, or a CNP, between the stations of two ports.
+fn packet(opcode: Opcode, from: u8, to: u8, payload: u16, v6: bool) -> Vec<u8> {
+    let ip = if v6 {
+        Ip::v6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST)
+    } else {
+        Ip::v4(Ipv4Addr::new(10, 0, 0, from), Ipv4Addr::new(10, 0, 0, to))
+    };
+    let (length, payload) = (payload, vec![7; payload.into()]);
+    let mut header = Header::default();
+    (header.opcode, header.payload) = (opcode, length);
+    let ethernet = Ethernet { source: station(from), destination: station(to) };
+    let envelope = Envelope { ethernet, vlan: None, ip, source_port: 4791 };
+    let packet = Packet { envelope, transport: Transport::standard(header), payload: &payload };
+    let mut frame = vec![0; packet.len()];
+    packet.emit(&mut frame).unwrap();
+    frame
+}
+
+fn data(from: u8, to: u8) -> Vec<u8> {
+    packet(Opcode::WRITE_MIDDLE, from, to, 4096, false)
+}
+
+/// What has been delivered: port, frame, when.
+type Delivered = Vec<(u32, Vec<u8>, Instant)>;
+
+/// Lets `hosts`, which have so many frames each, hand them over as their NICs take them; gives what is delivered.
+fn drive(bridge: &mut Bridge, mut hosts: Vec<VecDeque<Vec<u8>>>) -> Delivered {
+    let mut delivered = Delivered::new();
+    let mut now = START;
+    loop {
+        bridge.advance(now, |port, frame, at| delivered.push((port, frame.to_vec(), at)));
+        for (port, frames) in (0..).zip(&mut hosts) {
+            while bridge.takes(port)
+                && let Some(frame) = frames.pop_front()
+            {
+                bridge.send(port, &frame, now);
+            }
+        }
+        let Some(next) = bridge.next_event() else { return delivered };
+        now = next;
+    }
+}
+
+/// A bridge of three whose hosts have been heard.
+fn three(config: &BridgeConfig, link: Link) -> Bridge {
+    let mut bridge = Bridge::new(config, &[link; 3]).unwrap();
+    for port in 0..3 {
+        bridge.stations.learn(station(port), port.into(), START);
+    }
+    bridge
+}
+
+fn lossy(ecn: Option<Red>) -> BridgeConfig {
+    let switch = SwitchConfig { pfc: None, ecn, ..SwitchConfig::default() };
+    BridgeConfig { switch, ..BridgeConfig::default() }
+}
+
+#[test]
+fn frames_leave_at_the_rate_of_their_link_to_the_picosecond() {
+    let mut bridge = three(&lossy(None), GIGABIT);
+    let count = 1_000;
+    let frame = data(0, 1);
+    let delivered =
+        drive(&mut bridge, vec![vec![frame.clone(); count].into(), VecDeque::new(), VecDeque::new()]);
+    assert_eq!(delivered.len(), count);
+    // Through two links, whose delays add up; the second is busy while the first carries the next frame.
+    let each = Span::from_nanos((frame.len() as u64 + 4 + 20) * 8);
+    let last = START + each * (count as u64 + 1) + GIGABIT.delay * 2;
+    assert_eq!(delivered.last().map(|(port, _, at)| (*port, *at)), Some((1, last)));
+}
+
+#[test]
+fn a_frame_to_a_station_that_has_been_heard_goes_to_its_port_alone_and_others_to_all() {
+    let mut bridge = Bridge::new(&BridgeConfig::default(), &[GIGABIT; 4]).unwrap();
+    let ports = |delivered: Delivered| delivered.into_iter().map(|(port, ..)| port).collect::<Vec<_>>();
+    let alone = |port: usize, frame: Vec<u8>| {
+        let mut hosts = vec![VecDeque::new(); 4];
+        hosts[port].push_back(frame);
+        hosts
+    };
+    assert_eq!(ports(drive(&mut bridge, alone(0, data(0, 2)))), [1, 2, 3], "nobody has been heard");
+    assert_eq!(ports(drive(&mut bridge, alone(2, data(2, 0)))), [0]);
+    assert_eq!(ports(drive(&mut bridge, alone(0, data(0, 2)))), [2]);
+    assert_eq!(ports(drive(&mut bridge, alone(0, data(1, 0)))), [0; 0], "they are at the same port");
+    let mut broadcast = data(0, 1);
+    broadcast[..6].fill(0xff);
+    assert_eq!(ports(drive(&mut bridge, alone(3, broadcast.clone()))), [0, 1, 2]);
+    broadcast[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0x0e]);
+    assert_eq!(ports(drive(&mut bridge, alone(3, broadcast))), [0; 0], "LLDP ends at the next bridge");
+    assert_eq!(bridge.frames.held(), 0);
+}
+
+#[test]
+fn packets_behind_a_queue_are_marked_and_stay_right() {
+    for v6 in [false, true] {
+        let ecn = Red { kmin: Bytes(20_000), kmax: Bytes(20_000), pmax: Ratio::ONE };
+        let mut bridge = three(&lossy(Some(ecn)), GIGABIT);
+        let frame = |from| packet(Opcode::WRITE_MIDDLE, from, 2, 4096, v6);
+        let hosts = vec![vec![frame(0); 100].into(), vec![frame(1); 100].into(), VecDeque::new()];
+        let delivered = drive(&mut bridge, hosts);
+        assert_eq!(delivered.len(), 200);
+        // It parses, so checksum and ICRC are right, marked or not.
+        let ecn = |frame: &Vec<u8>| Packet::parse(frame, |_| Layout::Standard).unwrap().envelope.ip.ecn();
+        let marked = delivered.iter().filter(|(_, frame, _)| ecn(frame) == Ecn::Ce).count();
+        assert_eq!(bridge.report(START).ports[2].marked, marked as u64);
+        // A queue grows by a frame in two until 200 have come; beyond 20 KB of it all are marked.
+        assert!((150..195).contains(&marked), "{marked}");
+    }
+}
+
+#[test]
+fn a_lossless_priority_pauses_its_senders_and_no_other_priority_waits_for_it() {
+    for pause_frames in [false, true] {
+        let switch = SwitchConfig { buffer: Bytes(200_000), ecn: None, ..SwitchConfig::default() };
+        let config = BridgeConfig { switch, ..BridgeConfig::default() };
+        let mut bridge = three(&config, Link { pause_frames, ..GIGABIT });
+        let cnp = packet(Opcode::CNP, 0, 2, 0, false);
+        let mut first: VecDeque<_> = vec![data(0, 2); 500].into();
+        for place in (0..500).step_by(10) {
+            first.insert(place, cnp.clone());
+        }
+        let hosts = vec![first, vec![data(1, 2); 500].into(), VecDeque::new()];
+        let delivered = drive(&mut bridge, hosts);
+        let report = bridge.report(START);
+        let frames = delivered.iter().filter(|(port, ..)| *port == 2).count();
+        assert_eq!((frames, report.ports[2].dropped), (1_050, 0), "nothing is lost");
+        assert!(report.ports[0].pauses > 5 && report.ports[1].pauses > 5, "{report:?}");
+        assert!(report.ports[0].paused > Span::from_millis(5), "{report:?}");
+        let to_first = delivered.iter().filter(|(port, ..)| *port == 0);
+        let asked = to_first.map(|(_, frame, _)| Pause::parse(frame).unwrap());
+        let asked = asked.map(|pause| (pause.classes, pause.quanta[3]));
+        let asked: Vec<_> = asked.collect();
+        if pause_frames {
+            assert_eq!(asked.iter().filter(|pause| **pause == (8, 0)).count() as u64, report.ports[0].pauses);
+            assert!(
+                asked.iter().filter(|pause| **pause == (8, QUANTA)).count() as u64 >= report.ports[0].pauses
+            );
+        } else {
+            assert_eq!(asked, [], "its NIC is simply told");
+        }
+        // All CNPs are through while data still come for a long time: they go before data at the NIC and at the switch.
+        let end = delivered.last().map(|(.., at)| *at).unwrap();
+        let cnps = delivered.iter().filter(|(_, frame, _)| frame.len() == cnp.len());
+        let last = cnps.map(|(.., at)| *at).max().unwrap();
+        assert!(last.since(START) < Span::from_ps(end.since(START).as_ps() / 100 * 98), "{last} {end}");
+        assert_eq!(bridge.frames.held(), 0);
+    }
+}
+
+#[test]
+fn a_pause_that_lasts_is_asked_for_again_before_its_time_is_over() {
+    let switch = SwitchConfig { buffer: Bytes(200_000), ecn: None, ..SwitchConfig::default() };
+    let config = BridgeConfig { switch, ..BridgeConfig::default() };
+    let slow = Link { rate: BitsPerSec(1_000_000), ..GIGABIT };
+    let fast = Link { pause_frames: true, ..GIGABIT };
+    let mut bridge = Bridge::new(&config, &[fast, fast, slow]).unwrap();
+    (0..3).for_each(|port| bridge.stations.learn(station(port), port.into(), START));
+    let hosts = vec![vec![data(0, 2); 100].into(), VecDeque::new(), VecDeque::new()];
+    let delivered = drive(&mut bridge, hosts);
+    let lasts = Pause::span(QUANTA, GIGABIT.rate);
+    let (mut until, mut renewed) = (START, 0);
+    for (.., frame, at) in delivered.iter().filter(|(port, ..)| *port == 0) {
+        let quanta = Pause::parse(frame).unwrap().quanta[3];
+        renewed += u32::from(quanta > 0 && *at < until);
+        until = if quanta > 0 { *at + lasts } else { START };
+    }
+    // A frame takes 33 ms of the slow link, and what is paused waits for some of them.
+    assert!(renewed > 3, "{renewed}");
+    assert_eq!(delivered.iter().filter(|(port, ..)| *port == 2).count(), 100);
+}
+
+#[test]
+fn roce_packets_have_the_priority_of_their_kind_and_others_that_of_their_tag_or_dscp() {
+    let classes = Some(Classes { data: 3, ack: 5, cnp: 6 });
+    let of = |frame: &[u8], classes| Told::of(frame, classes).unwrap().priority;
+    let ack = packet(Opcode::ACKNOWLEDGE, 0, 1, 0, false);
+    let cnp = packet(Opcode::CNP, 0, 1, 0, true);
+    assert_eq!([of(&data(0, 1), classes), of(&ack, classes), of(&cnp, classes)], [3, 5, 6]);
+    assert_eq!([of(&data(0, 1), None), of(&ack, None), of(&cnp, None)], [0, 0, 0]);
+    let mut of_class = data(0, 1);
+    of_class[15] = 26 << 2;
+    assert_eq!(of(&of_class, None), 3, "DSCP 26 is class selector 3");
+    let mut other = of_class.clone();
+    (other[15], other[36]) = (16 << 2, 0);
+    assert_eq!(of(&other, classes), 2, "another UDP port");
+    other[15] = 0;
+    assert_eq!([of(&other, classes), of(&other, None)], [3, 0], "it says nothing");
+    let mut parsed = Packet::parse(&cnp, |_| Layout::Standard).unwrap();
+    parsed.envelope.vlan = Some(Vlan { priority: 4, drop_eligible: false, id: 9 });
+    let mut tagged = vec![0; parsed.len()];
+    parsed.emit(&mut tagged).unwrap();
+    assert_eq!([of(&tagged, None), of(&tagged, classes)], [4, 6]);
+    assert_eq!(Told::of(&cnp[..13], classes), None);
+}
+
+#[test]
+fn what_makes_no_switch_is_refused() {
+    let config = BridgeConfig::default();
+    let error = |config: &BridgeConfig, links: &[Link]| Bridge::new(config, links).unwrap_err().to_string();
+    assert_eq!(error(&config, &[GIGABIT]), "a switch has 2 to 64 ports, and not 1");
+    let dead = Link { rate: BitsPerSec(0), ..GIGABIT };
+    assert_eq!(error(&config, &[GIGABIT, dead]), "port 1: a link without a rate carries nothing");
+    let small = SwitchConfig { buffer: Bytes(10_000), pfc: Some(Pfc::default()), ..SwitchConfig::default() };
+    assert!(error(&BridgeConfig { switch: small, ..config }, &[GIGABIT; 2]).contains("headroom and reserve"));
+}
+
+proptest! {
+    #[test]
+    fn each_frame_is_delivered_dropped_lost_or_refused(
+        frames in prop::collection::vec((0_u8..3, 0_u8..4, 0_u16..4096, 0_u8..4), 0..200),
+        loss in 0_u32..3,
+        buffer in prop::sample::select(vec![20_000_u64, 60_000, 1_000_000]),
+        pfc in any::<bool>(),
+    ) {
+        let pfc = pfc.then(Pfc::default).filter(|_| buffer > 60_000);
+        let switch = SwitchConfig { buffer: Bytes(buffer), pfc, ..SwitchConfig::default() };
+        let config = BridgeConfig { switch, loss: Ratio::new(loss, 10), ..BridgeConfig::default() };
+        let mut bridge = three(&config, GIGABIT);
+        let mut hosts = vec![VecDeque::new(); 3];
+        let (mut sent, mut copies) = (0, 0);
+        for (from, to, payload, kind) in frames {
+            let opcode = [Opcode::WRITE_MIDDLE, Opcode::CNP, Opcode::WRITE_MIDDLE, Opcode::WRITE_ONLY][usize::from(kind)];
+            let payload = if opcode == Opcode::CNP { 0 } else { payload };
+            let frame = if kind == 2 { vec![1; 13] } else { packet(opcode, from, to, payload, false) };
+            let copies_of = if kind == 2 || from == to { 0 } else if to == 3 { 2 } else { 1 };
+            sent += 1;
+            copies += copies_of;
+            hosts[usize::from(from)].push_back(frame);
+        }
+        let delivered = drive(&mut bridge, hosts);
+        let report = bridge.report(START);
+        let sum = |of: fn(&Counts) -> u64| report.ports.iter().map(of).sum::<u64>();
+        prop_assert_eq!(sum(|port| port.received) + sum(|port| port.refused), sent);
+        prop_assert_eq!(sum(|port| port.sent), delivered.len() as u64);
+        if loss == 0 {
+            prop_assert_eq!(sum(|port| port.sent) + sum(|port| port.dropped), copies);
+        }
+        prop_assert_eq!(bridge.frames.held(), 0);
+        prop_assert_eq!(bridge.switch.used(), 0);
+        if bridge.switch.lossless() != 0 {
+            prop_assert_eq!(sum(|port| port.dropped), 0);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The loop between the bridge and its ports.
+
+use super::{Bridge, BridgeConfig, BridgeError, FRAME_MAX, Link, Report};
+use crate::clock::Clock;
+use crate::io::ethernet::{Ethernet, Read};
+use crate::io::sys;
+use roci_units::{Instant, Span};
+use std::fmt;
+use std::io;
+use std::os::fd::RawFd;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Frames that are taken from one port before the others have their turn.
+const TURN: usize = 32;
+/// What is nearer than this is awaited without sleeping, since to wake takes as long.
+const NEAR: Span = Span::from_micros(30);
+/// The longest sleep: as often the watch can end it.
+const SLEEP: Span = Span::from_millis(100);
+/// How long a port is left alone that cannot be read, as a device that is down.
+const DOWN: Span = Span::from_millis(20);
+
+/// What a port is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// A TAP device of this name, which is created, and goes with the bridge.
+    Tap(String),
+    /// An interface that exists. What whoever is behind it sends has to be split and summed already.
+    Interface(String),
+}
+
+impl FromStr for Attachment {
+    type Err = String;
+
+    /// `tap:NAME`, or the name of an interface.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (is_tap, name) = match text.strip_prefix("tap:") {
+            Some(name) => (true, name),
+            None => (false, text),
+        };
+        let fits = (1..16).contains(&name.len()) && !name.contains(['/', ' ', ':']) && !name.starts_with('.');
+        if !fits {
+            return Err(format!(
+                "`{name}` is no device's name, which has 1 to 15 letters; a port is tap:r0, or eth1"
+            ));
+        }
+        Ok(if is_tap { Self::Tap(name.to_owned()) } else { Self::Interface(name.to_owned()) })
+    }
+}
+
+impl Attachment {
+    /// The device's name.
+    pub fn name(&self) -> &str {
+        let (Self::Tap(name) | Self::Interface(name)) = self;
+        name
+    }
+
+    fn open(&self, mtu: u16) -> Result<Ethernet, BridgeError> {
+        let opened = match self {
+            Self::Tap(name) => Ethernet::tap(name, mtu),
+            Self::Interface(name) => Ethernet::interface(name),
+        };
+        opened.map_err(|error| BridgeError::Port { name: self.name().to_owned(), error })
+    }
+}
+
+impl fmt::Display for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tap(name) => write!(f, "tap:{name}"),
+            Self::Interface(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Hears what becomes of a bridge that serves.
+pub trait Watch {
+    /// All ports are there.
+    fn up(&self);
+
+    /// How often it is asked. Default 100 ms.
+    fn every(&self) -> Span {
+        Span::from_millis(100)
+    }
+
+    /// So much time has passed; whether to go on.
+    fn look(&self, served: &Served) -> bool;
+}
+
+/// What a bridge has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Since when it serves.
+    pub passed: Span,
+    /// What it has counted.
+    pub report: Report,
+    /// By port, frames for the host that its device did not take: it is down, or its queue full.
+    pub untaken: Vec<u64>,
+    /// How much later than it should have been a frame was handed over: on average, and at most.
+    pub late: (Span, Span),
+}
+
+/// The ports, and what is counted of them.
+struct Ports {
+    devices: Vec<Ethernet>,
+    /// Until when each is left alone.
+    down: Vec<Instant>,
+    untaken: Vec<u64>,
+    late: (u128, u64, Span),
+}
+
+impl Ports {
+    fn deliver(&mut self, port: u32, frame: &[u8], late: Span) {
+        let place = port as usize;
+        self.untaken[place] += u64::from(!self.devices[place].write(frame));
+        self.late.0 += u128::from(late.as_ps());
+        self.late.1 += 1;
+        self.late.2 = self.late.2.max(late);
+    }
+
+    fn served(&self, report: Report, passed: Span) -> Served {
+        let mean = self.late.0 / u128::from(self.late.1.max(1));
+        let mean = Span::from_ps(u64::try_from(mean).unwrap_or(u64::MAX));
+        Served { passed, report, untaken: self.untaken.clone(), late: (mean, self.late.2) }
+    }
+}
+
+/// Serves `ports` until `duration` is over or `watch` has enough, with so much room for a packet in the TAP devices.
+///
+/// # Errors
+/// When a port cannot be had, or the bridge makes no sense.
+pub fn serve(
+    config: &BridgeConfig,
+    ports: &[(Attachment, Link)],
+    mtu: u16,
+    duration: Option<Span>,
+    watch: &dyn Watch,
+) -> Result<Served, BridgeError> {
+    let links: Vec<Link> = ports.iter().map(|(_, link)| *link).collect();
+    let mut bridge = Bridge::new(config, &links)?;
+    let devices = ports.iter().map(|(port, _)| port.open(mtu)).collect::<Result<Vec<_>, _>>()?;
+    let mut state = Ports {
+        down: vec![Instant::ZERO; devices.len()],
+        untaken: vec![0; devices.len()],
+        devices,
+        late: Default::default(),
+    };
+    sys::wake_on_time();
+    watch.up();
+    let clock = Clock::new();
+    let start = clock.now();
+    let end = duration.map_or(Instant::NEVER, |duration| start + duration);
+    let every = watch.every();
+    let mut looked = start;
+    let mut buffer = vec![0; FRAME_MAX + 64];
+    loop {
+        let now = clock.now().min(end);
+        bridge.advance(now, |port, frame, at| state.deliver(port, frame, now.since(at)));
+        if now >= end {
+            return Ok(state.served(bridge.report(now), now.since(start)));
+        }
+        if now.since(looked) >= every {
+            looked = now;
+            let served = state.served(bridge.report(now), now.since(start));
+            if !watch.look(&served) {
+                return Ok(served);
+            }
+        }
+        if take_in(&mut bridge, &mut state, &mut buffer, &clock) {
+            continue;
+        }
+        let due = bridge.next_event().unwrap_or(Instant::NEVER).min(looked + every).min(now + SLEEP).min(end);
+        let left = due.since(clock.now());
+        if left > NEAR {
+            sleep(&bridge, &state, left.saturating_sub(NEAR), clock.now())?;
+        }
+    }
+}
+
+/// Takes in what is at the ports; whether anything was.
+fn take_in(bridge: &mut Bridge, state: &mut Ports, buffer: &mut [u8], clock: &Clock) -> bool {
+    let mut any = false;
+    for (port, place) in (0..).zip(0..state.devices.len()) {
+        let now = clock.now();
+        if state.down[place] > now {
+            continue;
+        }
+        bridge.advance(now, |port, frame, at| state.deliver(port, frame, now.since(at)));
+        for _ in 0..TURN {
+            if !bridge.takes(port) {
+                break;
+            }
+            match state.devices[place].read(buffer) {
+                Ok(Read::Frame(length)) => bridge.send(port, &buffer[..length], now),
+                Ok(Read::Unfinished) => bridge.refuse(port),
+                Ok(Read::Nothing) => break,
+                Err(_) => {
+                    state.down[place] = now + DOWN;
+                    break;
+                }
+            }
+            any = true;
+        }
+    }
+    any
+}
+
+/// Until something is at a port that takes something, or so long.
+fn sleep(bridge: &Bridge, state: &Ports, span: Span, now: Instant) -> io::Result<()> {
+    let ports = (0..).zip(&state.devices).zip(&state.down);
+    let takes = ports.filter(|((port, _), down)| bridge.takes(*port) && **down <= now);
+    let awaited: Vec<(RawFd, bool)> = takes.map(|((_, device), _)| (device.readable(), false)).collect();
+    sys::wait(&awaited, Some(Duration::from_nanos(span.as_ps() / 1_000))).map(|_| ())
+}
