@@ -30,7 +30,7 @@ mod connect {
 }
 
 /// Of the commands on these pages, those that want more than a moment, another host, or a compiler.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 8] = [
     "roci run scenarios/*.toml",
     "roci sweep scenarios/websearch-fat-tree.toml",
     "roci reproduce validation",
@@ -38,6 +38,7 @@ const ELSEWHERE: [&str; 7] = [
     "roci program build",
     "roci perf",
     "roci ping",
+    "roci switch",
 ];
 
 #[test]
