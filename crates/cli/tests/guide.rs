@@ -8,7 +8,8 @@ mod scratch;
 
 use page::blocks;
 use scratch::{Scratch, text};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The program of the page on the endpoint.
@@ -130,4 +131,57 @@ fn the_programs_of_the_page_on_the_endpoint_run() {
     assert_eq!(programs[1].1, include_str!("page/connect.rs"), "the page and tests/page/connect.rs");
     verbs::run().unwrap();
     connect::run().unwrap();
+}
+
+/// The documents, by their paths.
+fn documents() -> BTreeMap<PathBuf, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let folders = ["", "docs", "docs/guide", "docs/decisions"].map(|folder| root.join(folder));
+    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let pages =
+        files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "md"));
+    pages.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+/// The lines of a page outside its blocks of code.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    page.split("\n```").step_by(2).flat_map(str::lines)
+}
+
+/// What a heading is called in links: its letters and digits in small, with dashes for spaces.
+fn anchor(heading: &str) -> String {
+    // Of a link the words alone.
+    let words = heading.split("](").enumerate().map(|(place, part)| match place {
+        0 => part,
+        _ => part.split_once(')').map_or("", |(_, rest)| rest),
+    });
+    let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
+    words.collect::<String>().trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
+}
+
+#[test]
+fn links_of_the_documents_lead_somewhere() {
+    let documents = documents();
+    let mut followed = 0;
+    for (path, page) in &documents {
+        for link in prose(page).flat_map(|line| line.split("](").skip(1)) {
+            let (link, _) = link.split_once(')').unwrap();
+            if link.contains("://") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let there = match file {
+                "" => path.clone(),
+                _ => path.parent().unwrap().join(file),
+            };
+            let there = there.canonicalize().unwrap_or_else(|_| panic!("{}: {link}", path.display()));
+            if !heading.is_empty() {
+                let headings = prose(&documents[&there]).filter_map(|line| line.strip_prefix('#'));
+                let mut anchors = headings.map(|line| anchor(line.trim_start_matches('#')));
+                assert!(anchors.any(|it| it == heading), "{}: {link}", path.display());
+            }
+            followed += 1;
+        }
+    }
+    assert!(followed > 60, "only {followed} links were found");
 }
