@@ -285,7 +285,10 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["switch", "tap:r0", "tap:r1", "--like", "nosuch.toml"], "name a scenario file"),
         (&["switch", "tap:r0", "tap:r1", "--set", "switch.ecn.kmim=1KB"], "kmin"),
         (&["switch", "tap:r0", "tap:r1", "--set", "switch.trimming=true"], "it cannot trim packets"),
-        (&["switch", "tap:r0", "tap:r1", "--set", "switch.buffer=10KB"], "make `switch.pfc.headroom` smaller"),
+        (
+            &["switch", "tap:r0", "tap:r1", "--set", "switch.buffer=10KB"],
+            "make `switch.pfc.headroom` smaller",
+        ),
         (&["ctl", "--socket", "nosuch", "set", "all", "rai", ""], "it is empty; a value is 10Mb/s"),
         (&["ctl", "--socket", "nosuch", "get", "a b"], "it is one word"),
         (&["ctl", "--socket", "nosuch", "watch", "--every", "0s"], "at least 1ms"),
