@@ -1,9 +1,9 @@
 //! Parts of regions that belong to one holder at a time.
 #![expect(unsafe_code, reason = "a buffer is the right to touch its octets")]
 
-use super::region::{Handle, LentError};
+use super::region::{Handle, LentError, range_in};
 use roci_transport::{Access, Pd};
-use std::ops::Range;
+use std::ops::{Range, RangeBounds};
 use std::sync::Arc;
 
 /// A part of a memory region that nobody else can touch by local means. Posting moves it into the work request; the
@@ -159,7 +159,8 @@ impl Slice {
     ///
     /// # Errors
     /// [`LentError::Bounds`].
-    pub fn slice(&self, range: Range<usize>) -> Result<Self, LentError> {
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self, LentError> {
+        let range = range_in(&range, self.len());
         if range.start > range.end || range.end > self.len() {
             return Err(LentError::Bounds(range.start, range.end));
         }

@@ -5,7 +5,7 @@ use super::buffer::{Buffer, Slice};
 use super::lending::Lending;
 use crate::device::DeviceInner;
 use roci_transport::{Access, Pd, RegisterError};
-use std::ops::Range;
+use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -61,7 +61,10 @@ pub enum LentError {
     )]
     Empty(usize),
     /// Some of it is lent to a buffer or a work request.
-    #[error("octets {0} to {1} are lent")]
+    #[error(
+        "some of octets {0} to {1} are lent: wait for the completion that brings them back, or lend them once and send clones \
+         of that slice"
+    )]
     Lent(usize, usize),
 }
 
@@ -344,6 +347,21 @@ impl Handle {
     }
 }
 
+/// The octets that `range` names of `length`; what lies beyond stays so, to be refused.
+pub(super) fn range_in(range: &impl RangeBounds<usize>, length: usize) -> Range<usize> {
+    let start = match range.start_bound() {
+        Bound::Included(start) => *start,
+        Bound::Excluded(before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(last) => last.saturating_add(1),
+        Bound::Excluded(end) => *end,
+        Bound::Unbounded => length,
+    };
+    start..end
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
         if self.memory.is_some() {
@@ -421,7 +439,8 @@ impl MemoryRegion {
     ///
     /// # Errors
     /// [`LentError`] where the part is out of bounds, empty or lent already.
-    pub fn buffer(&self, range: Range<usize>) -> Result<Buffer, LentError> {
+    pub fn buffer(&self, range: impl RangeBounds<usize>) -> Result<Buffer, LentError> {
+        let range = range_in(&range, self.len());
         self.handle.lend(&range)?;
         Ok(Buffer::new(self.handle.clone(), range))
     }
@@ -430,7 +449,7 @@ impl MemoryRegion {
     ///
     /// # Errors
     /// As [`buffer`](Self::buffer).
-    pub fn slice(&self, range: Range<usize>) -> Result<Slice, LentError> {
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice, LentError> {
         Ok(self.buffer(range)?.freeze())
     }
 
@@ -540,6 +559,26 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn a_part_is_named_by_any_range() {
+        let region = region(Access::LOCAL_WRITE, 64);
+        let octets: Vec<u8> = (0..64).collect();
+        region.write(0, &octets).unwrap();
+        assert_eq!(region.buffer(..).unwrap().len(), 64);
+        assert_eq!(region.slice(60..).unwrap().to_vec(), [60, 61, 62, 63]);
+        assert_eq!(region.slice(..=1).unwrap().to_vec(), [0, 1]);
+        let all = region.slice(..).unwrap();
+        assert_eq!(all.slice(..2).unwrap().to_vec(), [0, 1]);
+        assert_eq!(all.slice(2..).unwrap().slice(60..).unwrap().to_vec(), [62, 63]);
+        assert_eq!(all.slice(64..).unwrap().len(), 0);
+        assert_eq!(all.slice(..=64).unwrap_err(), LentError::Bounds(0, 65));
+        assert_eq!(all.slice(65..).unwrap_err(), LentError::Bounds(65, 64));
+        drop(all);
+        assert_eq!(region.slice(..=usize::MAX).unwrap_err(), LentError::Bounds(0, usize::MAX));
+        assert_eq!(region.buffer(65..).unwrap_err(), LentError::Bounds(65, 64));
+        assert_eq!(region.buffer(64..).unwrap_err(), LentError::Empty(64));
     }
 
     #[test]
