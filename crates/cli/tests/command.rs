@@ -335,7 +335,7 @@ fn a_deadlock_exits_with_1_and_leaves_what_led_to_it() {
             .lines()
             .next()
             .unwrap()
-            .ends_with(",deadlocks,timeouts,queue_mean_bytes,queue_p99_bytes")
+            .ends_with(",deadlocks,timeouts,queue_mean_bytes,queue_p99_bytes,stop,switch.pfc")
     );
 }
 

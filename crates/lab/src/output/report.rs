@@ -323,6 +323,32 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_has_a_column_for_each_key_that_was_set() {
+        let with = |set: &[(&str, &str)]| Results {
+            overrides: set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            ..sample()
+        };
+        let law = "{ law = \"dcqcn\", g = 1 }";
+        let (one, other) = (
+            with(&[("switch.ecn.kmin", "50KB"), ("seed", "3")]),
+            with(&[("switch.ecn.kmin", "100KB"), ("transport.control", law)]),
+        );
+        let run = |results| Run { label: "a", configuration: "a", folder: None, results };
+        let csv = |runs: &[Run<'_>]| {
+            let mut csv = Vec::new();
+            write_comparison_csv(&mut csv, runs).unwrap();
+            String::from_utf8(csv).unwrap()
+        };
+        let told = csv(&[run(&one), run(&other)]);
+        let ends: Vec<&str> = told.lines().map(|line| line.splitn(30, ',').last().unwrap()).collect();
+        assert_eq!(
+            ends,
+            ["switch.ecn.kmin,transport.control", "50KB,", "100KB,\"{ law = \"\"dcqcn\"\", g = 1 }\""]
+        );
+        assert!(csv(&[run(&sample())]).lines().next().unwrap().ends_with(",queue_p99_bytes"));
+    }
+
+    #[test]
     fn what_was_offered_is_compared_where_it_is_known() {
         let offered = crate::results::Offered { from: roci_units::Instant::ZERO, until: sample().simulated };
         let by_the_clock = Results { offered: Some(offered), ..sample() };

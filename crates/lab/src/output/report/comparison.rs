@@ -87,11 +87,23 @@ fn columns(runs: &[Run<'_>]) -> Vec<Column> {
     COLUMNS.into_iter().filter(|(_, name, _, value)| !SOMETIMES.contains(name) || says(*value)).collect()
 }
 
-/// One line per run, with the figures of the page's table.
+/// The keys that were set for some run, in the order in which they come up; a seed has its column.
+fn set_keys<'a>(runs: &[Run<'a>]) -> Vec<&'a str> {
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in runs.iter().flat_map(|run| &run.results.overrides) {
+        if key != "seed" && !keys.contains(&key.as_str()) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// One line per run, with the figures of the page's table and behind them the keys that were set.
 pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
+    let keys = set_keys(runs);
     write!(out, "run,seed")?;
-    for (_, name, ..) in COLUMNS {
-        write!(out, ",{name}")?;
+    for name in COLUMNS.iter().map(|(_, name, ..)| *name).chain(keys.iter().copied()) {
+        write!(out, ",{}", quoted(name))?;
     }
     writeln!(out)?;
     for run in runs {
@@ -101,6 +113,11 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
                 Cell::Number(number) => write!(out, ",{number}")?,
                 _ => write!(out, ",")?,
             }
+        }
+        for wanted in &keys {
+            // Of a key that is set twice the last holds.
+            let set = run.results.overrides.iter().rev().find(|(key, _)| key == wanted);
+            write!(out, ",{}", quoted(set.map_or("", |(_, value)| value)))?;
         }
         writeln!(out)?;
     }
