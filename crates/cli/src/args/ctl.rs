@@ -29,7 +29,8 @@ Examples:
 const WATCH: &str = "\
 Examples:
   roci ctl watch --socket /tmp/roci --every 200ms
-  roci ctl watch --socket /tmp/roci 0x2c9e40 --times 10";
+  roci ctl watch --socket /tmp/roci 0x2c9e40 --times 10
+  roci ctl watch --socket /tmp/roci --every 10ms --stamp > registers.txt";
 
 const COUNTERS: &str = "\
 Example:
@@ -81,6 +82,9 @@ pub(crate) enum Action {
         /// How many times, in place of until Ctrl-C
         #[arg(long, value_name = "N")]
         times: Option<u64>,
+        /// Put the time before each line, in seconds since 1970, as `tshark -t e` does
+        #[arg(long)]
+        stamp: bool,
     },
     /// Print counters as Prometheus text
     #[command(after_help = COUNTERS)]
