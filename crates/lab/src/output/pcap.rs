@@ -44,10 +44,11 @@ pub enum Direction {
 /// The file's name in the folder of results.
 pub const FILE: &str = "capture.pcapng";
 
-/// How tshark takes a capture of packets with this layout apart, by the dissector `interop/rocinante.lua`.
+/// How tshark takes a capture of packets with this layout apart: the standard one by itself, others by the dissector
+/// `interop/rocinante.lua`.
 pub fn tshark(layout: Layout, capture: &Path) -> String {
     let told = match layout {
-        Layout::Standard => String::new(),
+        Layout::Standard => return format!("tshark -r {}", capture.display()),
         Layout::Irn => " -o rocinante.layout:irn".to_owned(),
         Layout::Srnic => " -o rocinante.layout:srnic".to_owned(),
         Layout::Ndp => " -o rocinante.layout:ndp".to_owned(),
@@ -297,7 +298,7 @@ mod tests {
         let told = |layout| tshark(layout, Path::new("out/x/capture.pcapng"));
         let command =
             |what: &str| format!("tshark -X lua_script:interop/rocinante.lua{what} -r out/x/capture.pcapng");
-        assert_eq!(told(Layout::Standard), command(""));
+        assert_eq!(told(Layout::Standard), "tshark -r out/x/capture.pcapng", "Wireshark knows it");
         assert_eq!(told(Layout::Irn), command(" -o rocinante.layout:irn"));
         let cc = |time, own| Layout::Cc(roci_wire::Cc::new(time, false, own).unwrap());
         assert_eq!(told(cc(true, 2)), command(" -o rocinante.layout:cc -o rocinante.cc:time,2"));
