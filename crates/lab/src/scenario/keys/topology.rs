@@ -112,7 +112,9 @@ pub static FAT_TREE: Section = topology(
             "cores",
             COUNT,
             "see `hosts`",
-            "How many core switches there are in all: a multiple of `aggs_per_pod`.",
+            "How many core switches there are in all. One of this and `aggs_per_pod` is a multiple of the other: \
+             aggregation switch `j` of a pod has links to the `j`-th share of the cores, or, where these are fewer, to core \
+             `j` modulo `cores`.",
         ),
         key("hosts_per_tor", COUNT, "see `hosts`", "How many hosts stand behind each top-of-rack switch."),
         key("rate", RATE, "required", "The rate of the hosts' links."),
