@@ -110,7 +110,8 @@ const COMPARE: &str = "\
 Examples:
   roci compare scenarios/incast-32.toml scenarios/permutation-128.toml
   roci compare scenarios/incast-32.toml --control dcqcn,none
-  roci compare scenarios/incast-32.toml --control '{ law = \"dcqcn\", preset = \"hpcc\" },dcqcn,none' --seeds 1..5";
+  roci compare scenarios/incast-32.toml --seeds 1..5 \\
+    --control '{ law = \"dcqcn\", preset = \"hpcc\" },dcqcn,none'";
 
 const REPRODUCE: &str = "\
 Examples:

@@ -467,3 +467,24 @@ fn every_command_has_help_with_examples() {
     assert_eq!(scratch.roci(&["run"]).status.code(), Some(2));
     assert_eq!(scratch.roci(&["run", "x.toml", "--seed", "1", "--seeds", "1..2"]).status.code(), Some(2));
 }
+
+/// Help is wrapped at a hundred columns, and half a command is another one.
+#[test]
+fn examples_in_help_stand_on_lines_of_their_own() {
+    let scratch = Scratch::new("examples");
+    let commands = "run|sweep|compare|reproduce|nic|nic memory|program|perf|ping|switch|ctl|ctl get|ctl set|ctl watch|ctl counters";
+    for command in commands.split('|') {
+        let asked: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let help = scratch.roci(&asked).stdout;
+        let help = text(&help);
+        let examples =
+            help.split_once("Example").unwrap().1.lines().skip(1).take_while(|line| !line.is_empty());
+        let mut goes_on = false;
+        for line in examples {
+            let begins = line.starts_with("  roci ") || line.starts_with("  ROCI_CONTROL=");
+            assert_eq!(begins, !goes_on, "{command}: {line}");
+            goes_on = line.ends_with(" \\");
+        }
+        assert!(!goes_on, "{command}");
+    }
+}

@@ -13,7 +13,7 @@ behind an @, the rate of its link.
 Examples:
   roci switch tap:r0 tap:r1 tap:r2 --rate 1Gb/s --delay 5us
   roci switch tap:r0@1Gb/s tap:r1@100Mb/s --set switch.ecn.kmin=20KB --set switch.pfc=false
-  roci switch tap:r0 tap:r1 tap:r2 --like scenarios/advcam-incast.toml --rate 1Gb/s --series out/queues.csv
+  roci switch tap:r0 tap:r1 tap:r2 --like scenarios/advcam-incast.toml --series out/queues.csv
   roci switch eth1 eth2 --rate 10Gb/s --pause-frames   # between two real hosts
   roci switch tap:r0 tap:r1 --loss 0.01 --duration 60s --json";
 
