@@ -78,8 +78,9 @@ fn hint_at_sweep(mut error: PlanError) -> PlanError {
 pub(crate) fn sweep(arguments: &Sweep) -> Result<(), Failure> {
     let (mut set, mut axes) = (Vec::new(), Vec::new());
     for (path, list) in assignments(&arguments.set)? {
-        match overrides::values(&list)?.as_slice() {
-            [value] => set.push((path, value.clone())),
+        match overrides::values(&list).as_deref() {
+            Ok([value]) => set.push((path, value.clone())),
+            // A list that is wrong is refused with its key.
             _ => axes.push((path, list)),
         }
     }

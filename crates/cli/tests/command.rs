@@ -488,3 +488,17 @@ fn examples_in_help_stand_on_lines_of_their_own() {
         assert!(!goes_on, "{command}");
     }
 }
+
+#[test]
+fn a_wrong_list_of_a_sweep_is_refused_with_its_key() {
+    let scratch = Scratch::new("lists");
+    for (given, told) in [
+        ("nic.mtu=", "--set nic.mtu=: it has an empty value; "),
+        ("nic.mtu=1024,,4096", "--set nic.mtu=1024,,4096: it has an empty value; "),
+        ("traffic.0.senders=8..1", "--set traffic.0.senders=8..1: this range runs backwards; "),
+    ] {
+        let output = scratch.roci(&["sweep", "x.toml", "--set", given]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).starts_with(told), "{}", text(&output.stderr));
+    }
+}
