@@ -21,6 +21,15 @@ mod verbs {
     }
 }
 
+/// That of a server that hears of events.
+mod events {
+    include!("page/events.rs");
+
+    pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
+        main()
+    }
+}
+
 /// That of two ends that meet by RDMA-CM.
 mod connect {
     include!("page/connect.rs");
@@ -126,11 +135,13 @@ fn the_guides_bursts_are_told_from_what_lies_under_them_as_it_says() {
 #[test]
 fn the_programs_of_the_page_on_the_endpoint_run() {
     let programs: Vec<_> = blocks("endpoint.md").into_iter().filter(|block| block.0 == "rust").collect();
-    assert_eq!(programs.len(), 2);
+    assert_eq!(programs.len(), 3);
     assert_eq!(programs[0].1, include_str!("page/verbs.rs"), "the page and tests/page/verbs.rs");
     assert_eq!(programs[1].1, include_str!("page/connect.rs"), "the page and tests/page/connect.rs");
+    assert_eq!(programs[2].1, include_str!("page/events.rs"), "the page and tests/page/events.rs");
     verbs::run().unwrap();
     connect::run().unwrap();
+    events::run().unwrap();
 }
 
 /// The documents, by their paths.

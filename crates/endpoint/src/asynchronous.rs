@@ -24,6 +24,7 @@
 
 use crate::cm::{CmError, ConnParam, ConnectRequest, Connection, ConnectionManager, Listener};
 use crate::completion::CompletionQueue;
+use crate::event::{Event, Events};
 use crate::queue_pair::QueuePair;
 use crate::waiters::{Place, Waiters};
 use crate::work::WorkCompletion;
@@ -42,17 +43,17 @@ use tokio::task::coop::poll_proceed;
 /// there is one, and who takes a completion asks for the next notification if others wait still.
 #[derive(Debug)]
 pub struct AsyncCompletionQueue {
-    ready: AsyncFd<Channel>,
+    ready: AsyncFd<Channel<CompletionQueue>>,
     waiting: Arc<Waiters>,
     /// Wakes all who wait.
     waker: Waker,
 }
 
-/// A completion queue as tokio wants it.
+/// What has a descriptor, as tokio wants it.
 #[derive(Debug)]
-struct Channel(CompletionQueue);
+struct Channel<T>(T);
 
-impl AsRawFd for Channel {
+impl<T: AsFd> AsRawFd for Channel<T> {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_fd().as_raw_fd()
     }
@@ -128,6 +129,49 @@ impl AsyncCompletionQueue {
         cq.req_notify(false);
         if !cq.is_empty() {
             self.waiting.wake_all();
+        }
+    }
+}
+
+/// The asynchronous events of a device, for which tasks wait. Several may, and each event goes to one of them.
+#[derive(Debug)]
+pub struct AsyncEvents {
+    ready: AsyncFd<Channel<Events>>,
+}
+
+impl AsyncEvents {
+    /// Gives `events` to the runtime that calls.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O enabled, as all of tokio's I/O does.
+    pub fn new(events: Events) -> io::Result<Self> {
+        // SAFETY: the descriptor is the device's, one and the same for as long as `Channel` keeps it.
+        #[expect(unsafe_code, reason = "see above")]
+        let ready = unsafe { AsyncFd::register_with_interest(Channel(events), Interest::READABLE)? };
+        Ok(Self { ready })
+    }
+
+    /// The events, to be looked for without waiting.
+    pub fn get_ref(&self) -> &Events {
+        &self.ready.get_ref().0
+    }
+
+    /// The oldest event, as soon as there is one.
+    ///
+    /// # Errors
+    /// What the operating system says, or the runtime when it ends.
+    pub async fn poll(&self) -> io::Result<Event> {
+        loop {
+            self.get_ref().hand_over();
+            let mut ready = self.ready.readable().await?;
+            if let Some(event) = self.get_ref().poll() {
+                return Ok(event);
+            }
+            // An event that has come since then makes it ready again.
+            ready.clear_ready();
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::clock::{self, Clock};
 use crate::completion::CompletionQueue;
 use crate::control;
 use crate::driver::{Cell, Pause};
+use crate::event::EventQueue;
 use crate::icrc::Solver;
 use crate::io::steer::Claim;
 use crate::io::udp::UdpIo;
@@ -175,6 +176,8 @@ pub(crate) struct DeviceInner {
     pub(crate) mtu: Mtu,
     /// The laws by their numbers, the first of which is 0, none.
     pub(crate) laws: Vec<Law>,
+    /// Who wants to hear of asynchronous events.
+    events: OnceLock<Arc<EventQueue>>,
     /// Its control sockets.
     names: Mutex<Vec<control::Name>>,
     table: Arc<Table>,
@@ -282,6 +285,7 @@ impl Device {
         let inner = DeviceInner {
             cells,
             laws,
+            events: OnceLock::new(),
             names: Mutex::default(),
             local: address,
             mtu,
@@ -471,6 +475,19 @@ impl DeviceInner {
         self.cells.iter().map(|cell| cell.lock().core.engine.bitmaps_refused()).sum()
     }
 
+    /// Where asynchronous events are told, by all shards from the first call on.
+    pub(crate) fn listen(&self) -> io::Result<Arc<EventQueue>> {
+        if let Some(queue) = self.events.get() {
+            return Ok(queue.clone());
+        }
+        let made = Arc::new(EventQueue::new()?);
+        let queue = self.events.get_or_init(|| made);
+        for cell in &self.cells {
+            cell.lock().core.events = Some(queue.clone());
+        }
+        Ok(queue.clone())
+    }
+
     pub(crate) fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -579,7 +596,7 @@ impl Core {
             }
             engine.add_law(law);
         }
-        engine.tell_failures();
+        engine.tell_incidents();
         engine.hold_to_link();
         let read_room = config.read_room.map_or(io.receive_buffer() / READ_PART, u64::from);
         if read_room > 0 {
@@ -607,6 +624,9 @@ impl Core {
             unanswered: 0,
             reply_octets: crate::shard::REPLY_OCTETS_MAX,
             reads_stand: None,
+            events: None,
+            reached: Vec::new(),
+            draining: Vec::new(),
             reaction: Reaction::default(),
             counters: IoCounters::default(),
             added_up_at: 0,
@@ -615,6 +635,7 @@ impl Core {
             to: None,
             dscp: (config.dscp, config.cnp_dscp),
             shared_left: Vec::new(),
+            shared_numbers: Vec::new(),
             shared_vacant: Vec::new(),
             table,
         }

@@ -67,6 +67,7 @@
 //! | [`shared_receive`] | shared receive queues |
 //! | [`work`] | typed work requests, completions |
 //! | [`completion`] | completion queues: polling, waiting, notification |
+//! | [`event`] | asynchronous events: what happens to queues besides completions |
 //! | [`congestion`] | congestion-control laws and programs by name |
 //! | `asynchronous` | with the feature `tokio`: tasks wait for completions and connections |
 //! | [`control`] | the control socket: registers and counters of a running device |
@@ -99,6 +100,7 @@ pub mod control;
 mod counters;
 pub mod device;
 mod driver;
+pub mod event;
 mod habit;
 mod icrc;
 pub mod io;
@@ -122,6 +124,7 @@ mod works;
 pub use completion::CompletionQueue;
 pub use counters::Counters;
 pub use device::{Backend, Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
+pub use event::{Event, Events};
 pub use io::{Bottleneck, Faults, MemoryWire};
 pub use memory::{Buffer, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
 pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError};

@@ -293,6 +293,7 @@ impl QueuePairBuilder {
             mtu: self.config.mtu,
             sends_left: self.sends,
             recvs_left: self.recvs,
+            shares: self.srq.is_some(),
             room: (self.sends, self.recvs),
             watch: None,
             tally: None,
@@ -471,6 +472,9 @@ impl QueuePair {
         shard.core.counting_on(self.place, |engine| engine.modify_qp(now, inner(self.place), &change))?;
         if change.transition == Some(Transition::Reset) {
             shard.core.meet(self.place, None);
+        }
+        if change.transition == Some(Transition::Drain) {
+            shard.core.drains(self.place);
         }
         shard.push(now);
         cell.nudge(&shard, now);

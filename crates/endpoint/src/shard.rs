@@ -5,6 +5,7 @@
 use crate::clock;
 use crate::completion::CqInner;
 use crate::counters::Tally;
+use crate::event::{Event, EventQueue};
 use crate::habit::Habit;
 use crate::icrc::{Flow, Solver};
 use crate::io::{Batch, PacketIo};
@@ -67,6 +68,8 @@ pub(crate) struct Entry {
     pub(crate) mtu: u16,
     pub(crate) sends_left: u32,
     pub(crate) recvs_left: u32,
+    /// Whether it takes its receive requests from a shared queue.
+    pub(crate) shares: bool,
     /// The same while nothing is posted.
     pub(crate) room: (u32, u32),
     /// Who is to be told when it fails.
@@ -122,6 +125,12 @@ pub(crate) struct Core {
     pub(crate) reply_octets: usize,
     /// Where READs wait for others to end, since when none of them has got on, and the engine's number for that.
     pub(crate) reads_stand: Option<(u32, Instant)>,
+    /// Who wants to hear of asynchronous events.
+    pub(crate) events: Option<Arc<EventQueue>>,
+    /// Events that wait until the completions before them have been delivered.
+    pub(crate) reached: Vec<Event>,
+    /// Queue pairs in SQD, whose requests that had begun have not all ended.
+    pub(crate) draining: Vec<u32>,
     pub(crate) reaction: Reaction,
     pub(crate) counters: IoCounters,
     /// How many packets had passed when the queue pairs' counters were added up.
@@ -134,7 +143,9 @@ pub(crate) struct Core {
     pub(crate) dscp: (u8, u8),
     /// Requests that each shared receive queue can still take.
     pub(crate) shared_left: Vec<u32>,
-    /// Those that are gone, whose numbers others may have.
+    /// By what number each of them is known.
+    pub(crate) shared_numbers: Vec<u32>,
+    /// Those that are gone, whose places others may have.
     pub(crate) shared_vacant: Vec<Srq>,
     pub(crate) table: Arc<Table>,
 }
@@ -293,8 +304,8 @@ impl Core {
     /// Delivers the ends of work requests to their completion queues, and the failures of queue pairs to who watches them: those
     /// first, so that they are known to whoever polls what they have ended.
     pub(crate) fn complete(&mut self) {
-        while let Some(failed) = self.engine.poll_failure() {
-            self.tell_failure(place_of(failed));
+        while let Some(incident) = self.engine.poll_incident() {
+            self.meet_with(incident);
         }
         while let Some(completion) = self.engine.poll_completion() {
             let Some(work) = self.works.remove(completion.id) else { continue };
@@ -333,11 +344,14 @@ impl Core {
             let cq = if sent { &entry.send_cq } else { &entry.recv_cq };
             cq.push(done);
         }
+        if !self.reached.is_empty() || !self.draining.is_empty() {
+            self.tell_events();
+        }
     }
 
     /// Tells who watches the queue pair that it has failed, once.
     #[cold]
-    fn tell_failure(&mut self, place: u32) {
+    pub(crate) fn tell_failure(&mut self, place: u32) {
         let Some(Some(entry)) = self.entries.get_mut(place as usize) else { return };
         let Some(Watch { has_failed, cq }) = entry.watch.take() else { return };
         has_failed.store(true, Ordering::SeqCst);
@@ -358,6 +372,9 @@ impl Core {
     /// There is no time left: ends all queue pairs with errors, where they would wait for ever.
     #[cold]
     fn expire(&mut self, now: Instant) {
+        if let Some(events) = &self.events {
+            events.end();
+        }
         let fail = roci_transport::Change { transition: Some(Transition::Fail), ..Default::default() };
         for place in 0..self.entries.len() {
             if self.entries[place].is_some() {
@@ -427,6 +444,9 @@ impl Core {
         self.meet(place, None);
         let _ = self.engine.destroy_qp(inner(place));
         if let Some(entry) = self.entries.get_mut(place as usize).and_then(Option::take) {
+            if let Some(events) = &self.events {
+                events.forget(|event| event.qp_num() == Some(entry.qpn));
+            }
             self.numbers.remove(entry.qpn);
             self.vacant.push(place);
         }
@@ -440,7 +460,7 @@ impl Core {
         // One that has failed before has flushed everything, and one in RESET has nothing.
         let _ = self.engine.modify_qp(now, inner(place), &fail);
         // That is its end, or it begins anew: it has not failed.
-        while self.engine.poll_failure().is_some() {}
+        while self.engine.poll_incident().is_some() {}
         while let Some(flushed) = self.engine.poll_completion() {
             let Some(work) = self.works.remove(flushed.id) else { continue };
             self.returned(work.owner);

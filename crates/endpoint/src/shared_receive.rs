@@ -1,10 +1,12 @@
 //! Shared receive queues.
 
 use crate::device::{DeviceInner, ProtectionDomain};
+use crate::event::Event;
 use crate::work::{RecvWr, Refused};
 use crate::works::Owner;
 use roci_transport::{Pd, RecvTarget, Srq};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A receive queue that several queue pairs share. Clones are the same queue; it lives on one shard, and with it the
 /// queue pairs that use it.
@@ -19,7 +21,11 @@ struct SrqInner {
     pd: Pd,
     srq: Srq,
     shard: usize,
+    number: u32,
 }
+
+/// Numbers of shared receive queues are not used twice.
+static LAST: AtomicU32 = AtomicU32::new(0);
 
 impl SharedReceiveQueue {
     pub(crate) fn new(pd: &ProtectionDomain, max: u32) -> Self {
@@ -29,11 +35,14 @@ impl SharedReceiveQueue {
         let core = &mut locked.core;
         let srq = core.shared_vacant.pop().unwrap_or_else(|| {
             core.shared_left.push(0);
+            core.shared_numbers.push(0);
             core.engine.create_srq()
         });
         core.shared_left[srq.0 as usize] = max;
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        core.shared_numbers[srq.0 as usize] = number;
         drop(locked);
-        Self { inner: Arc::new(SrqInner { device, pd: pd.pd, srq, shard }) }
+        Self { inner: Arc::new(SrqInner { device, pd: pd.pd, srq, shard, number }) }
     }
 
     pub(crate) fn is_of(&self, device: &Arc<DeviceInner>) -> bool {
@@ -52,12 +61,31 @@ impl SharedReceiveQueue {
         self.inner.shard
     }
 
+    /// Its number, by which [`Event::SrqLimitReached`] names it.
+    pub fn srq_num(&self) -> u32 {
+        self.inner.number
+    }
+
+    /// Asks for one [`Event::SrqLimitReached`] as soon as fewer than `limit` receive requests stand in the queue, at once where that
+    /// is so now; zero asks for none any more (`srq_limit` of `ibv_modify_srq`). A request stands there until the first packet of a
+    /// message takes it. Whoever wants to hear of it has called [`Device::events`](crate::Device::events) before.
+    pub fn set_limit(&self, limit: u32) {
+        let core = &mut self.inner.device.cells[self.inner.shard].lock().core;
+        core.engine.set_srq_limit(self.inner.srq, limit);
+        core.complete();
+    }
+
+    /// The limit that was set and has not been reached; zero: none.
+    pub fn limit(&self) -> u32 {
+        self.inner.device.cells[self.inner.shard].lock().core.engine.srq_limit(self.inner.srq)
+    }
+
     /// Posts a receive request.
     ///
     /// # Errors
     /// [`Refused`] says why, and has the request.
     pub fn post_recv(&self, request: RecvWr) -> Result<(), Box<Refused<RecvWr>>> {
-        let SrqInner { device, pd, srq, shard } = &*self.inner;
+        let SrqInner { device, pd, srq, shard, .. } = &*self.inner;
         let mut shard = device.cells[*shard].lock();
         let owner = Owner::Shared(srq.0);
         shard.core.post_recv(RecvTarget::Srq(*srq, *pd), owner, *pd, request)
@@ -69,6 +97,11 @@ impl Drop for SrqInner {
         let core = &mut self.device.cells[self.shard].lock().core;
         // No queue pair uses it any more, for each has one of those that keep this; so no message has taken any of its requests.
         core.engine.clear_srq(self.srq, |id| drop(core.works.remove(id)));
+        // What has been told of it is told by its number, and no later.
+        core.complete();
+        if let Some(events) = &core.events {
+            events.forget(|event| event == Event::SrqLimitReached(self.number));
+        }
         core.shared_vacant.push(self.srq);
     }
 }

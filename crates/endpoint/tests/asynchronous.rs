@@ -1,11 +1,11 @@
 //! Tasks in place of threads: one thread runs both ends of a conversation, and sleeps in between.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use roci_endpoint::asynchronous::AsyncCompletionQueue;
+use roci_endpoint::asynchronous::{AsyncCompletionQueue, AsyncEvents};
 use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
 use roci_endpoint::{
-    Access, Backend, Change, Device, DeviceConfig, MemoryRegion, MemoryWire, QueuePair, RecvWr, RemoteMemory,
-    SendWr, Transition, WorkCompletion,
+    Access, Backend, Change, Device, DeviceConfig, Event, MemoryRegion, MemoryWire, QueuePair, RecvWr,
+    RemoteMemory, SendWr, Transition, WorkCompletion,
 };
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -90,6 +90,27 @@ fn a_queue_pair_that_fails_wakes_who_waits_for_the_end_of_its_connection() {
         assert!(early.is_err(), "nothing has failed");
         active.post_send(SendWr::write_inline(&[1], RemoteMemory::default())).unwrap();
         tokio::join!(asked.disconnected_async(), answered.disconnected_async());
+    });
+}
+
+#[test]
+fn tasks_wait_for_events_and_each_goes_to_one_of_them() {
+    let device = device(&MemoryWire::new(3), "10.0.0.1");
+    block_on(async {
+        let events = AsyncEvents::new(device.events().unwrap()).unwrap();
+        let srqs = [(); 2].map(|()| device.alloc_pd().create_srq(1));
+        let both = async { tokio::join!(events.poll(), events.poll()) };
+        let arms = async {
+            for srq in &srqs {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                srq.set_limit(1);
+            }
+        };
+        let ((one, other), ()) = tokio::join!(both, arms);
+        let seen = [one.unwrap(), other.unwrap()];
+        assert!(srqs.iter().all(|srq| seen.contains(&Event::SrqLimitReached(srq.srq_num()))), "{seen:?}");
+        let early = tokio::time::timeout(Duration::from_millis(50), events.poll()).await;
+        assert!(early.is_err() && events.get_ref().poll().is_none());
     });
 }
 

@@ -11,10 +11,11 @@ use crate::delivery::onload::SlowPath;
 use crate::delivery::pool::Pool;
 use crate::delivery::receive::Receiver;
 use crate::delivery::sender::Sender;
+use crate::incidents::{Incidents, SharedQueue};
 use crate::laws::{Laws, TIMER_PACE};
 use crate::memory::{Access, AccessError, Regions, RegisterError};
 use crate::qp::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Common, Facts, Profile, Qp, Standing};
-use crate::queue::{NONE, RecvQueue, RecvWork, SendWork, Slab};
+use crate::queue::{NONE, RecvWork, SendWork, Slab};
 use crate::reads::ReadPool;
 use crate::schedule::Schedule;
 use crate::segment::Segment;
@@ -60,7 +61,7 @@ pub struct Engine {
     completions: VecDeque<Completion>,
     pub(crate) regions: Regions,
     pub(crate) recvs: Slab<RecvWork>,
-    pub(crate) shared: Vec<RecvQueue>,
+    pub(crate) shared: Vec<SharedQueue>,
     pub(crate) asides: Asides,
     pub(crate) reads: ReadPool,
     /// Places of destroyed queue pairs.
@@ -82,12 +83,8 @@ pub struct Engine {
     pub(crate) read_rooms: Option<Box<ReadRooms>>,
     /// What requests may have under way to one place together, where that is bounded.
     pub(crate) flights: Option<Box<Flights>>,
-    /// Queue pairs that have failed and nobody was told of, where somebody wants to be.
-    #[expect(
-        clippy::box_collection,
-        reason = "nobody asks in a simulation, where an engine is to stay in its lines"
-    )]
-    failures: Option<Box<VecDeque<Qpn>>>,
+    /// What has happened to queues and nobody was told of, where somebody wants to be.
+    pub(crate) incidents: Incidents,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
@@ -137,7 +134,7 @@ impl Engine {
             backlog: None,
             read_rooms: None,
             flights: None,
-            failures: None,
+            incidents: None,
             agent: None,
         }
     }
@@ -193,12 +190,6 @@ impl Engine {
     /// sent so many packets before what others have had acknowledged, is under way no more. It is said before any is posted.
     pub fn bound_flight(&mut self, packets: u32) {
         self.flights = Some(Box::new(Flights::new(packets.max(1))));
-    }
-
-    /// Has queue pairs that come into the error state told by [`poll_failure`](Self::poll_failure), which the caller then asks as
-    /// well: a failure that completes nothing is told by nothing else.
-    pub fn tell_failures(&mut self) {
-        self.failures.get_or_insert_default();
     }
 
     /// Where READs wait for others to end, a number that changes when any of them gets on.
@@ -258,14 +249,15 @@ impl Engine {
     /// Makes a shared receive queue.
     #[expect(clippy::cast_possible_truncation, reason = "made one by one")]
     pub fn create_srq(&mut self) -> Srq {
-        self.shared.push(RecvQueue::EMPTY);
+        self.shared.push(SharedQueue::EMPTY);
         Srq(self.shared.len() as u32 - 1)
     }
 
     /// Takes back what was posted to a shared receive queue and no message has taken, so that it can serve as a new one; tells the name
     /// of each.
     pub fn clear_srq(&mut self, srq: Srq, mut taken: impl FnMut(u64)) {
-        let Some(queue) = self.shared.get_mut(srq.0 as usize) else { return };
+        let Some(shared) = self.shared.get_mut(srq.0 as usize) else { return };
+        let mut queue = core::mem::replace(shared, SharedQueue::EMPTY).queue;
         while let Some(recv) = queue.take(&self.recvs) {
             taken(self.recvs.get(recv).request.id);
             self.recvs.remove(recv);
@@ -369,8 +361,7 @@ impl Engine {
             return Err(self.on_trimmed(now, slot, arrival.header, reaction));
         }
         if self.qps[slot].requester.standing.meets(Standing::PARKED) {
-            self.qps[slot].requester.standing.clear(Standing::PARKED);
-            self.arm(now, slot);
+            self.unpark_by(now, slot, arrival);
         }
         if shape.has(Shape::AGENT) {
             self.on_law_packet(now, slot, arrival)
@@ -496,25 +487,6 @@ impl Engine {
         let first = self.completions.pop_front();
         self.unpolled -= usize::from(first.is_some());
         first
-    }
-
-    /// A queue pair that has come into the error state, once each time, where [that is to be told](Self::tell_failures).
-    #[inline]
-    pub fn poll_failure(&mut self) -> Option<Qpn> {
-        if self.unpolled == 0 {
-            return None;
-        }
-        let first = self.failures.as_mut()?.pop_front();
-        self.unpolled -= usize::from(first.is_some());
-        first
-    }
-
-    /// Leaves the failure of a queue pair to be polled, if anybody does.
-    pub(crate) fn tell_failure(&mut self, qpn: Qpn) {
-        if let Some(failures) = &mut self.failures {
-            failures.push_back(qpn);
-            self.unpolled += 1;
-        }
     }
 
     /// Leaves a packet to be polled.

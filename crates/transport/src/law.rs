@@ -349,7 +349,8 @@ impl Engine {
 
     /// The timer of a law for which queue pairs wait has come.
     pub(crate) fn unpark(&mut self, now: Instant, slot: usize) {
-        self.qps[slot].requester.standing.clear(Standing::AWAITS_LAW.with(Standing::PARKED));
+        let until_received = if self.awaits_first(slot) { Standing::EMPTY } else { Standing::PARKED };
+        self.qps[slot].requester.standing.clear(Standing::AWAITS_LAW.with(until_received));
         self.arm(now, slot);
     }
 

@@ -36,6 +36,7 @@ pub mod delivery;
 pub mod engine;
 mod events;
 mod flying;
+mod incidents;
 mod intake;
 mod keeping;
 mod law;
@@ -73,6 +74,7 @@ pub use arrival::{
 };
 pub use config::{Change, EngineConfig, Pd, QpConfig, QpError, Recovery, Service, Srq};
 pub use engine::Engine;
+pub use incidents::Incident;
 pub use memory::{Access, AccessError, RegisterError};
 pub use posting::RecvTarget;
 pub use qp::{BITMAP_PACKETS, BITMAP_PACKETS_MAX};

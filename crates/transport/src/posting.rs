@@ -158,8 +158,9 @@ impl Engine {
             RecvTarget::Qp(qpn) => qpn,
             RecvTarget::Srq(srq, pd) => {
                 self.check_local(pd, lkey, address, length, Access::LOCAL_WRITE)?;
-                let queue = self.shared.get_mut(srq.0 as usize).ok_or(PostError::Unknown)?;
-                queue.push(&mut self.recvs, request);
+                let shared = self.shared.get_mut(srq.0 as usize).ok_or(PostError::Unknown)?;
+                shared.queue.push(&mut self.recvs, request);
+                shared.count += 1;
                 return Ok(());
             }
         };
@@ -177,8 +178,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Receive requests that stand in a shared queue and no message has taken, counted one by one.
+    /// Receive requests that stand in a shared queue and no message has taken.
     pub fn receives_waiting(&self, srq: Srq) -> u64 {
-        self.shared.get(srq.0 as usize).map_or(0, |queue| queue.count(&self.recvs))
+        self.shared.get(srq.0 as usize).map_or(0, |shared| shared.count.into())
     }
 }

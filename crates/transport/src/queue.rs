@@ -342,15 +342,6 @@ impl RecvQueue {
         self.tail = index;
     }
 
-    /// The requests in the queue.
-    pub(crate) fn count(self, slab: &Slab<RecvWork>) -> u64 {
-        let (mut count, mut index) = (0, self.head);
-        while index != NONE {
-            (count, index) = (count + 1, slab.get(index).next);
-        }
-        count
-    }
-
     /// Takes the first request out of the queue, but leaves it in the slab for as long as it is filled.
     #[inline]
     pub(crate) fn take(&mut self, slab: &Slab<RecvWork>) -> Option<u32> {

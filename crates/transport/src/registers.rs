@@ -58,7 +58,9 @@ impl Engine {
         }
         self.apply(now, slot, &outcome);
         // What was refused for want of what has been written may go now.
-        self.qps[slot].requester.standing.clear(Standing::PARKED);
+        if !self.awaits_first(slot) {
+            self.qps[slot].requester.standing.clear(Standing::PARKED);
+        }
         self.arm(now, slot);
         Ok(())
     }

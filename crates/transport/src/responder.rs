@@ -4,9 +4,10 @@ use crate::arrival::{Arrival, Placement, Reaction, Refusal};
 use crate::aside::Step;
 use crate::config::Service;
 use crate::engine::Engine;
+use crate::incidents::Incident;
 use crate::memory::Access;
 use crate::qp::{Duties, Qp, after, sequence};
-use crate::queue::{NONE, RecvQueue};
+use crate::queue::NONE;
 use crate::requester::set_drawn_by;
 use crate::segment::{Segment, Source};
 use crate::token::Purpose;
@@ -159,7 +160,7 @@ impl Engine {
         }
         if !write && payload > self.qps[slot].responder.remaining {
             self.end_recv(slot, Status::LocalLengthError, Tail::Plain, false, CompletionKind::Recv);
-            return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
+            return Err(self.refuse_told(now, slot, NakCode::InvalidRequest, reaction));
         }
         if self.qps[slot].responder.keys_ended != self.keys_ended || first && !write {
             self.check_rest(now, slot, write, reaction)?;
@@ -229,17 +230,21 @@ impl Engine {
             return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
         }
         self.end_recv(slot, Status::LocalProtectionError, Tail::Plain, false, CompletionKind::Recv);
-        Err(self.refuse(now, slot, NakCode::RemoteOperationalError, reaction))
+        Err(self.refuse_told(now, slot, NakCode::RemoteOperationalError, reaction))
     }
 
     /// Takes the next receive request, of the queue pair's own or the shared queue. It stays in the slab.
     pub(crate) fn next_recv(&mut self, slot: usize) -> Option<u32> {
-        let shared = self.profile(slot).srq;
-        let queue: &mut RecvQueue = match shared {
-            Some(srq) => &mut self.shared[srq.0 as usize],
-            None => &mut self.qps[slot].responder.queue,
+        let Some(srq) = self.profile(slot).srq else {
+            return self.qps[slot].responder.queue.take(&self.recvs);
         };
-        queue.take(&self.recvs)
+        let shared = &mut self.shared[srq.0 as usize];
+        let recv = shared.queue.take(&self.recvs)?;
+        shared.count -= 1;
+        if shared.count < shared.limit {
+            self.shared_is_low(srq);
+        }
+        Some(recv)
     }
 
     /// Ends the receive request in use.
@@ -454,6 +459,20 @@ impl Engine {
     /// A request that cannot be carried out: it is answered with a NAK, and the queue pair fails (IBTA Vol 1 §9.9.3).
     #[cold]
     pub(crate) fn refuse(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        code: NakCode,
+        reaction: &mut Reaction,
+    ) -> Refusal {
+        let refusal = self.refuse_told(now, slot, code, reaction);
+        self.tell_incident(Incident::Refused(self.qps[slot].common.qpn, code));
+        refusal
+    }
+
+    /// The same where a receive request has ended with an error that says so.
+    #[cold]
+    pub(crate) fn refuse_told(
         &mut self,
         now: Instant,
         slot: usize,

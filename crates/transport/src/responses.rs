@@ -3,6 +3,7 @@
 use crate::arrival::{Deferral, MemoryOperation, Reaction, Refusal};
 use crate::aside::Step;
 use crate::engine::Engine;
+use crate::incidents::Incident;
 use crate::memory::Access;
 use crate::messages::response_words;
 use crate::qp::{Common, Duties, Notes, Standing, after, sequence};
@@ -352,6 +353,7 @@ impl Engine {
         let segment = self.control(slot, header);
         self.post(segment);
         self.fail_refusing(now, slot, NONE, Status::WorkRequestFlushed);
+        self.tell_incident(Incident::Refused(self.qps[slot].common.qpn, NakCode::RemoteAccessError));
         false
     }
 

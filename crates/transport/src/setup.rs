@@ -4,6 +4,7 @@ use crate::agent::PortAgent;
 use crate::config::{Change, QpConfig, QpError, Recovery};
 use crate::credit::Pacer;
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
+use crate::incidents::Incident;
 use crate::laws::{Begun, User};
 use crate::qp::{Common, Facts, Notes, Profile, Qp, Requester, Responder, Standing};
 use crate::queue::{NONE, SendWork};
@@ -273,6 +274,10 @@ impl Engine {
                 self.reconnect(now, slot);
             }
             Transition::Fail => self.fail(now, slot, Status::WorkRequestFlushed),
+            Transition::Receive => self.await_first(slot),
+            Transition::Send if self.state(slot) == QpState::ReadyToReceive => {
+                self.qps[slot].requester.standing.clear(Standing::PARKED);
+            }
             _ => {}
         }
         self.qps[slot].common.state = next;
@@ -478,7 +483,7 @@ impl Engine {
         let qpn = common.qpn;
         let mut work = common.head;
         (common.head, common.tail) = (NONE, NONE);
-        self.tell_failure(qpn);
+        self.tell_incident(Incident::Failed(qpn));
         let mut is_guilty = false;
         while work != NONE {
             let SendWork { id, kind, next, .. } = *self.sends.get(work);

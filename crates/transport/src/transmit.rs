@@ -5,6 +5,7 @@
 //! the law. They are sent whatever becomes of the window, and in their order; a retransmission goes before them.
 
 use crate::engine::{Engine, TIMER_SEND};
+use crate::incidents::goes_on;
 use crate::opcodes::request_opcodes;
 use crate::qp::{BLOCKED, Facts, Notes, Qp, Standing};
 use crate::queue::{Kind, NONE, flag};
@@ -467,7 +468,8 @@ impl Engine {
         let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
         let work = self.sends.get_mut(current);
         let reads = self.qps[slot].requester.reads;
-        if self.qps[slot].common.state != QpState::ReadyToSend
+        // What has begun is finished in SQD as well.
+        if self.qps[slot].common.state != QpState::ReadyToSend && !goes_on(work)
             || work.kind.is_read_or_atomic() && reads >= profile.max_rd_atomic
             || work.has(flag::FENCE) && reads > 0
         {

@@ -14,6 +14,7 @@ mod asking;
 mod duplicates;
 mod flight;
 mod hostile;
+mod incidents;
 mod laws;
 mod messages;
 mod pair;

@@ -3,8 +3,8 @@
 use crate::pair::{ALL_DEFERRED, Client, Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use roci_transport::{
-    Arrival, Change, Deferred, Engine, EngineConfig, Operation, QpConfig, Reaction, Recovery, RecvRequest,
-    RecvTarget, Refusal, Status, Tail, Transition,
+    Arrival, Change, Deferred, Engine, EngineConfig, Incident, Operation, QpConfig, Reaction, Recovery,
+    RecvRequest, RecvTarget, Refusal, Status, Tail, Transition,
 };
 use roci_units::{Instant, Psn, Span};
 use roci_wire::layout::srnic::RequestPosition;
@@ -173,13 +173,14 @@ fn a_failure_is_told_once_to_who_wants_to_hear_of_it_though_it_completes_nothing
         let mut engine = Engine::new(EngineConfig::default());
         let qpn = engine.create_qp(config()).unwrap();
         if wanted {
-            engine.tell_failures();
+            engine.tell_incidents();
         }
         for _ in 0..2 {
             engine.modify_qp(Instant::ZERO, qpn, &to(Transition::Fail)).unwrap();
             engine.modify_qp(Instant::ZERO, qpn, &to(Transition::Fail)).unwrap();
             assert_eq!(engine.has_told(), wanted);
-            assert_eq!([engine.poll_failure(), engine.poll_failure()], [wanted.then_some(qpn), None]);
+            let told = [engine.poll_incident(), engine.poll_incident()];
+            assert_eq!(told, [wanted.then_some(Incident::Failed(qpn)), None]);
             assert!(!engine.has_told() && engine.poll_completion().is_none());
             engine.modify_qp(Instant::ZERO, qpn, &to(Transition::Reset)).unwrap();
             engine.modify_qp(Instant::ZERO, qpn, &to(Transition::Initialize)).unwrap();

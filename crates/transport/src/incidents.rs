@@ -1,0 +1,133 @@
+//! What happens to queues besides the ends of requests: asynchronous events (IBTA Vol 1 §11.6.3).
+
+use crate::arrival::Arrival;
+use crate::config::Srq;
+use crate::engine::Engine;
+use crate::qp::Standing;
+use crate::queue::{Kind, RecvQueue, SendWork, flag};
+use crate::state::QpState;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use roci_units::{Instant, Psn, Qpn};
+use roci_wire::{NakCode, Shape};
+
+/// What happened to a queue, where [that is to be told](Engine::tell_incidents).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incident {
+    /// The queue pair has come into the error state. A failure that completes nothing is told by nothing else.
+    Failed(Qpn),
+    /// A request of the peer was refused with this code, and the queue pair has failed by it. Told where no receive request ends
+    /// with an error that says so.
+    Refused(Qpn, NakCode),
+    /// The first packet of a request has come in order while the queue pair is in RTR.
+    Established(Qpn),
+    /// Fewer receive requests stand in the shared queue than [its limit](Engine::set_srq_limit).
+    SharedLow(Srq),
+}
+
+/// A receive queue that queue pairs share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedQueue {
+    pub(crate) queue: RecvQueue,
+    /// Requests in it.
+    pub(crate) count: u32,
+    /// With fewer of them than this somebody is told, once; zero: nobody.
+    pub(crate) limit: u32,
+}
+
+impl SharedQueue {
+    pub(crate) const EMPTY: Self = Self { queue: RecvQueue::EMPTY, count: 0, limit: 0 };
+}
+
+impl Engine {
+    /// Has incidents told by [`poll_incident`](Self::poll_incident), which the caller then asks as well.
+    pub fn tell_incidents(&mut self) {
+        self.incidents.get_or_insert_default();
+    }
+
+    /// What happened to a queue, once each time, where [that is to be told](Self::tell_incidents).
+    #[inline]
+    pub fn poll_incident(&mut self) -> Option<Incident> {
+        if self.unpolled == 0 {
+            return None;
+        }
+        let first = self.incidents.as_mut()?.pop_front();
+        self.unpolled -= usize::from(first.is_some());
+        first
+    }
+
+    /// Leaves what happened to be polled, if anybody does.
+    #[cold]
+    pub(crate) fn tell_incident(&mut self, incident: Incident) {
+        if let Some(incidents) = &mut self.incidents {
+            incidents.push_back(incident);
+            self.unpolled += 1;
+        }
+    }
+
+    /// Has somebody told once when fewer than `limit` requests stand in a shared receive queue, at once where that is so already;
+    /// zero: nobody any more.
+    pub fn set_srq_limit(&mut self, srq: Srq, limit: u32) {
+        let Some(shared) = self.shared.get_mut(srq.0 as usize) else { return };
+        shared.limit = limit;
+        if shared.count < limit {
+            self.shared_is_low(srq);
+        }
+    }
+
+    /// The limit of a shared receive queue: zero where none was set, or who wanted to be told has been.
+    pub fn srq_limit(&self, srq: Srq) -> u32 {
+        self.shared.get(srq.0 as usize).map_or(0, |shared| shared.limit)
+    }
+
+    #[cold]
+    pub(crate) fn shared_is_low(&mut self, srq: Srq) {
+        self.shared[srq.0 as usize].limit = 0;
+        self.tell_incident(Incident::SharedLow(srq));
+    }
+
+    /// Whether a request of the queue pair has begun to be sent and has not ended: what SQD waits for. A READ that is asked for in
+    /// parts has begun with the first of them.
+    pub fn has_begun(&self, qpn: Qpn) -> bool {
+        let head = self.place(qpn).and_then(|slot| self.sends.find(self.qps[slot].common.head));
+        head.is_some_and(|work| work.has(flag::NUMBERED) || goes_on(work))
+    }
+
+    /// A queue pair has come into RTR. Until the first packet of a request comes in order, packets go the long way: nobody else has
+    /// to ask whether theirs is the first. What keeps a queue pair from sending until something is received does just that, and RTR
+    /// sends nothing.
+    pub(crate) fn await_first(&mut self, slot: usize) {
+        if self.incidents.is_some() {
+            self.qps[slot].requester.standing.set(Standing::PARKED);
+        }
+    }
+
+    /// Whether the first packet of a request is awaited in RTR.
+    pub(crate) fn awaits_first(&self, slot: usize) -> bool {
+        self.state(slot) == QpState::ReadyToReceive && self.incidents.is_some()
+    }
+
+    /// A packet came for a queue pair that was parked until then.
+    #[cold]
+    pub(crate) fn unpark_by(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) {
+        if self.awaits_first(slot) {
+            let is_request = !arrival.header.opcode.shape().has(Shape::RESPONSE);
+            if !is_request || arrival.header.psn != Psn::new(self.qps[slot].responder.expected) {
+                return;
+            }
+            self.tell_incident(Incident::Established(self.qps[slot].common.qpn));
+        }
+        self.qps[slot].requester.standing.clear(Standing::PARKED);
+        self.arm(now, slot);
+    }
+}
+
+/// Whether it goes on with a READ that has begun, of which it is a later part.
+pub(crate) fn goes_on(work: &SendWork) -> bool {
+    work.kind == Kind::Read && work.immediate > 0
+}
+
+/// What waits to be told.
+///
+/// Apart from the engine, which is to stay in its lines in a simulation, where nobody asks.
+pub(crate) type Incidents = Option<Box<VecDeque<Incident>>>;
