@@ -54,15 +54,31 @@ impl CqInner {
         queue.push_back(completion);
         self.length.store(queue.len(), Ordering::Release);
         drop(queue);
-        let armed = self.armed.load(Ordering::SeqCst);
-        if (armed == ANY || armed == SOLICITED && urgent)
-            && self.armed.compare_exchange(armed, IDLE, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-        {
-            self.event.signal();
+        let mut armed = self.armed.load(Ordering::SeqCst);
+        while armed == ANY || armed == SOLICITED && urgent {
+            match self.armed.compare_exchange(armed, IDLE, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => {
+                    self.event.signal();
+                    break;
+                }
+                // Asked for again meanwhile, or somebody else has told.
+                Err(now) => armed = now,
+            }
         }
         if self.awaited.load(Ordering::SeqCst) && self.awaited.swap(false, Ordering::SeqCst) {
             self.wake();
         }
+    }
+
+    /// Between setting a flag that has [`push`](Self::push) tell of what comes, and looking for what came before.
+    ///
+    /// Who pushes changes the queue and then reads the flags; who waits sets a flag and then reads the queue's length. Were these
+    /// loads and stores alone, both might read what was there before the other's store, whatever `Acquire` and `Release` say of them
+    /// (on ARM they do), and a completion would lie there while somebody sleeps. The lock leaves two cases. A push that
+    /// had it before this left its length to whoever has it later. One that has it after this reads the flags later still, and
+    /// finds this one set, or somebody else has been told since it was. So `push`, which is for each completion, needs no barrier of its own.
+    fn settle(&self) {
+        drop(self.queue());
     }
 
     /// Wakes those who are blocked, who look for themselves.
@@ -146,6 +162,7 @@ impl CompletionQueue {
             let wake = self.wake()?;
             self.inner.blocked.fetch_add(1, Ordering::SeqCst);
             self.inner.awaited.store(true, Ordering::SeqCst);
+            self.inner.settle();
             let found = self.poll();
             let blocked = if found.is_some() {
                 Ok(())
@@ -181,6 +198,7 @@ impl CompletionQueue {
     fn pass_on(&self) {
         if self.inner.blocked.load(Ordering::SeqCst) > 0 {
             self.inner.awaited.store(true, Ordering::SeqCst);
+            self.inner.settle();
             if self.inner.length.load(Ordering::SeqCst) > 0 {
                 self.inner.wake();
             }
@@ -188,9 +206,15 @@ impl CompletionQueue {
     }
 
     /// Asks for one notification at the next completion, or the next that is a solicited event or an error: the
-    /// descriptor of [`AsFd`] becomes readable then. Poll once more after asking, for what came before.
+    /// descriptor of [`AsFd`] becomes readable then. Poll once more after asking, for what came before. Who asks for solicited events
+    /// while somebody waits for any completion takes nothing from that one, and both are told of the next.
     pub fn req_notify(&self, solicited_only: bool) {
-        self.inner.armed.store(if solicited_only { SOLICITED } else { ANY }, Ordering::SeqCst);
+        if solicited_only {
+            let _ = self.inner.armed.compare_exchange(IDLE, SOLICITED, Ordering::SeqCst, Ordering::SeqCst);
+        } else {
+            self.inner.armed.store(ANY, Ordering::SeqCst);
+        }
+        self.inner.settle();
     }
 
     /// Waits for a notification that was asked for, and takes it. Without [`Progress::Thread`](crate::Progress::Thread)
@@ -279,6 +303,10 @@ mod tests {
         assert!(is_notified(10_000), "the other asked for all");
         waited_for(plain());
         assert!(!is_notified(20), "nobody asked for it");
+        cq.req_notify(false);
+        cq.req_notify(true);
+        waited_for(plain());
+        assert!(is_notified(10_000), "any was asked for, and not taken back");
     }
 
     #[test]
