@@ -131,6 +131,42 @@ fn atomics(Pair { a, b, .. }: &Pair) {
 }
 
 #[test]
+fn numbers_are_changed_at_once_by_peers_and_by_whose_they_are() {
+    const EACH: u64 = 300;
+    for Pair { a, b, .. } in [in_memory(8, |qp| qp), over_udp("127.0.0.1", |qp| qp)] {
+        let (lock, count) = (b.open.remote(), b.open.remote().plus(8));
+        std::thread::scope(|scope| {
+            // A lock that both ends take by comparing and swapping, around what is no single step, and a number that both add to.
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    while b.open.compare_swap(0, 0, 2).unwrap() != 0 {
+                        std::thread::yield_now();
+                    }
+                    let seen = b.open.load(16).unwrap();
+                    b.open.fetch_add(8, 1).unwrap();
+                    b.open.store(16, seen + 1).unwrap();
+                    assert_eq!(b.open.compare_swap(0, 2, 0).unwrap(), 2);
+                }
+            });
+            let done = |request| {
+                a.qp.post_send(request).unwrap();
+                a.done()
+            };
+            for _ in 0..EACH {
+                while done(SendWr::compare_swap(lock, 0, 1)).original != 0 {}
+                let seen =
+                    done(SendWr::read(a.own.buffer(0..8).unwrap(), lock.plus(16))).into_buffer().unwrap();
+                let next = 1 + u64::from_ne_bytes(seen.to_vec().try_into().unwrap());
+                done(SendWr::fetch_add(count, 1));
+                done(SendWr::write_inline(&next.to_ne_bytes(), lock.plus(16)));
+                assert_eq!(done(SendWr::compare_swap(lock, 1, 0)).original, 1);
+            }
+        });
+        assert_eq!([0, 8, 16].map(|at| b.open.load(at).unwrap()), [0, 2 * EACH, 2 * EACH]);
+    }
+}
+
+#[test]
 fn every_operation_works_in_memory() {
     everything(&in_memory(1, |qp| qp));
 }

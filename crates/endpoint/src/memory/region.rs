@@ -66,6 +66,9 @@ pub enum LentError {
          of that slice"
     )]
     Lent(usize, usize),
+    /// The address of what is to be changed at once is no multiple of 8, as that of an atomic is.
+    #[error("the eight octets at {0} do not lie at an address that is a multiple of 8")]
+    Misaligned(usize),
 }
 
 /// The octets themselves. The transport holds one while the key is registered.
@@ -497,12 +500,58 @@ impl MemoryRegion {
 
     /// The eight octets at `offset` as a number in this host's order, as atomics see it.
     ///
+    /// At an address that is a multiple of 8 it is a number that was there at some moment, whatever peers and other threads write
+    /// meanwhile. Who looks until a peer has written something there finds what it sent before by the same queue pair as well, but for
+    /// recovery programs that place what comes out of order. A thread runs the device meanwhile; with
+    /// [`Progress::Caller`](crate::Progress::Caller) it is to be [made to go on](crate::Device::progress) between two looks.
+    ///
     /// # Errors
     /// [`LentError`] where they are out of bounds or lent.
     pub fn load(&self, offset: usize) -> Result<u64, LentError> {
         let mut octets = [0; 8];
         self.read(offset, &mut octets)?;
         Ok(u64::from_ne_bytes(octets))
+    }
+
+    /// Replaces the eight octets at `offset` by `value`, in this host's order, all at once for peers and other threads.
+    ///
+    /// # Errors
+    /// [`LentError`] where they are out of bounds or lent, or do not lie at an address that is a multiple of 8.
+    pub fn store(&self, offset: usize, value: u64) -> Result<(), LentError> {
+        self.update(offset, |_| value).map(drop)
+    }
+
+    /// Adds to the eight octets at `offset`, in one step for peers and other threads, as a peer's
+    /// [`fetch_add`](crate::SendWr::fetch_add) does; gives what was there.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn fetch_add(&self, offset: usize, add: u64) -> Result<u64, LentError> {
+        self.update(offset, |original| original.wrapping_add(add))
+    }
+
+    /// Replaces the eight octets at `offset` by `swap` if they equal `compare`, in one step for peers and other threads, as a peer's
+    /// [`compare_swap`](crate::SendWr::compare_swap) does; gives what was there.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn compare_swap(&self, offset: usize, compare: u64, swap: u64) -> Result<u64, LentError> {
+        self.update(offset, |original| if original == compare { swap } else { original })
+    }
+
+    fn update(&self, offset: usize, change: impl FnOnce(u64) -> u64) -> Result<u64, LentError> {
+        let range = offset..offset.saturating_add(8);
+        self.handle.judge(&range)?;
+        let memory = self.handle.memory();
+        if !memory.start.addr().wrapping_add(offset).is_multiple_of(8) {
+            return Err(LentError::Misaligned(offset));
+        }
+        let _turn = self.handle.lending.copy(&range, memory.is_remote)?;
+        memory.hold();
+        // SAFETY: it is held. Where no peer can reach them, nobody else touches them during our turn.
+        let original = unsafe { memory.update_held(offset, change) };
+        memory.let_go();
+        Ok(original)
     }
 
     /// Deregisters it and gives the memory back: from now on the key fits no longer.
@@ -594,6 +643,40 @@ mod tests {
             assert_eq!((region.read(99, &mut []), region.write(99, &[])), (Ok(()), Ok(())));
             drop(buffer);
             assert_eq!((region.load(8), region.load(16)), (Ok(0), Ok(0x0101_0101_0101_0101)));
+        }
+    }
+
+    #[test]
+    fn threads_that_change_one_number_at_once_lose_no_change() {
+        const TURNS: u64 = 2000;
+        for access in [Access::LOCAL_WRITE, Access::ALL] {
+            let region = region(access, 64);
+            let at = region.handle.memory().start.align_offset(8) + 8;
+            region.store(at, 5).unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| (0..TURNS).for_each(|_| _ = region.fetch_add(at, 3).unwrap()));
+                    scope.spawn(|| {
+                        for _ in 0..TURNS {
+                            let mut seen = region.load(at).unwrap();
+                            loop {
+                                match region.compare_swap(at, seen, seen + 1).unwrap() {
+                                    original if original == seen => break,
+                                    other => seen = other,
+                                }
+                            }
+                        }
+                    });
+                }
+            });
+            assert_eq!(region.load(at), Ok(5 + 2 * TURNS * 4));
+            assert_eq!(region.compare_swap(at, 0, 1), Ok(5 + 2 * TURNS * 4), "it is another number");
+            assert_eq!(region.fetch_add(at + 4, 1), Err(LentError::Misaligned(at + 4)));
+            assert_eq!(region.store(60, 1), Err(LentError::Bounds(60, 68)));
+            let lent = region.buffer(at + 7..at + 8).unwrap();
+            assert_eq!(region.store(at, 1), Err(LentError::Lent(at, at + 8)));
+            drop(lent);
+            assert_eq!([region.load(at - 8), region.load(at + 8)], [Ok(0), Ok(0)]);
         }
     }
 
