@@ -55,7 +55,7 @@ pub struct State {
     /// The next increase by the timer.
     increase: Lazy,
     /// When the next CNP may be sent, where the gap is the queue pair's.
-    cnp_next: Instant,
+    pub(crate) cnp_next: Instant,
     link_kbps: u32,
     /// R_C.
     rate_kbps: u32,
@@ -159,6 +159,15 @@ impl Dcqcn {
             *next = now + self.params.cnp_gap;
             Emit::plain(Class::CNP)
         })
+    }
+
+    /// A CNP that was asked for has left at `left`, later than it was asked for, and the gap to the next one begins then.
+    pub fn notified(&mut self, next: &mut Instant, left: Instant) {
+        let next = match self.params.cnp_scope {
+            Scope::Qp => next,
+            Scope::Port => &mut self.cnp_next,
+        };
+        *next = (*next).max(left + self.params.cnp_gap);
     }
 
     /// Does what the timers have come to by `now`, in the order of time.

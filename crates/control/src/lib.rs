@@ -420,6 +420,18 @@ impl Law {
         }
     }
 
+    /// A CNP that [`notify`](Self::notify) or an event of the queue pair with this context has asked for has left at `left`, where it
+    /// did not leave at once. A program judges by when it asks.
+    pub fn notified(&mut self, next: Option<&mut Instant>, context: Option<&mut Context>, left: Instant) {
+        let Self::Dcqcn(law) = self else { return };
+        if let Some(next) = next {
+            law.notified(next, left);
+        }
+        if let Some(Context::Dcqcn(state)) = context {
+            law.notified(&mut state.cnp_next, left);
+        }
+    }
+
     /// What a token of its credit lets go.
     pub const fn token_unit(&self) -> TokenUnit {
         match self {

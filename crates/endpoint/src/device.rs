@@ -259,7 +259,7 @@ impl Device {
                 })
             };
             let io = open().map_err(|error| named(address, error))?;
-            let core = Core::new(io.as_ref(), &config, seed, table.clone());
+            let core = Core::new(io.as_ref(), &config, seed, table.clone(), clock);
             cells.push(Arc::new(Cell::new(number, Shard { io, core }, table.clone(), clock)?));
         }
         let mtu = match &config.backend {
@@ -580,7 +580,7 @@ impl Drop for DeviceInner {
 }
 
 impl Core {
-    fn new(io: &dyn PacketIo, config: &DeviceConfig, seed: u64, table: Arc<Table>) -> Self {
+    fn new(io: &dyn PacketIo, config: &DeviceConfig, seed: u64, table: Arc<Table>, clock: Clock) -> Self {
         let mut engine = Engine::new(EngineConfig {
             link: config.link,
             seed,
@@ -616,6 +616,9 @@ impl Core {
             placements: Vec::new(),
             batch: Batch::new(io.run_max()),
             replies: VecDeque::new(),
+            cnps: Vec::new(),
+            has_cnp: false,
+            clock,
             replied_at: Instant::ZERO,
             answered_at: Instant::ZERO,
             habit: crate::habit::Habit::default(),

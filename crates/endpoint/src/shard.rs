@@ -2,7 +2,7 @@
 //!
 //! `receive` and `transmit` are its two directions; here stands what they share.
 
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::completion::CqInner;
 use crate::counters::Tally;
 use crate::event::{Event, EventQueue};
@@ -109,6 +109,10 @@ pub(crate) struct Core {
     pub(crate) batch: Batch,
     /// Acknowledgements that wait for company.
     pub(crate) replies: VecDeque<Segment>,
+    /// CNPs, which wait for nothing, and whether one is in the batch.
+    pub(crate) cnps: Vec<Segment>,
+    pub(crate) has_cnp: bool,
+    pub(crate) clock: Clock,
     /// When the first of them was made.
     pub(crate) replied_at: Instant,
     /// When the application posted something while acknowledgements waited, and not because something else had ended.
@@ -225,7 +229,7 @@ impl Shard {
 
     /// When the shard has to run again though nothing arrives: `now` where it has more to do.
     pub(crate) fn next_wakeup(&self, now: Instant) -> Option<Instant> {
-        if self.core.engine.has_work(0xff) || !self.core.replies.is_empty() {
+        if self.core.engine.has_work(0xff) || !self.core.replies.is_empty() || !self.core.cnps.is_empty() {
             return Some(now);
         }
         let read = self.core.reads_stand.map_or(Instant::NEVER, |(_, since)| since + READS_STAND);

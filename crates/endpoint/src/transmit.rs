@@ -20,6 +20,8 @@ const HEADERS_MAX: usize = 160;
 impl Core {
     /// Sends what the engine wants to send, for a turn; some of it stays in the batch.
     pub(crate) fn fill(&mut self, now: Instant, io: &mut dyn PacketIo) {
+        // They go before data, and with the system call of those.
+        self.fill_cnps(io);
         let until = self.batch.passed() + TURN;
         while self.batch.passed() < until {
             let Some(offer) = self.engine.offer(now, QUANTUM) else { break };
@@ -34,6 +36,19 @@ impl Core {
             self.pack(io, &segment);
             self.settle(now);
         }
+        self.fill_cnps(io);
+    }
+
+    fn fill_cnps(&mut self, io: &mut dyn PacketIo) {
+        if self.cnps.is_empty() {
+            return;
+        }
+        let mut cnps = std::mem::take(&mut self.cnps);
+        for segment in cnps.drain(..) {
+            self.pack(io, &segment);
+        }
+        // All of them, and some may have gone.
+        (self.cnps, self.has_cnp) = (cnps, true);
     }
 
     /// Lets `response` overtake no answer of its queue pair that waits: the requester would take for lost what an atomic's
@@ -73,11 +88,19 @@ impl Core {
         self.counters.sent += sent.packets;
         self.counters.unsent += sent.dropped;
         self.batch.clear();
+        if self.has_cnp && self.cnps.is_empty() {
+            self.has_cnp = false;
+            self.engine.cnps_left(self.clock.now());
+        }
     }
 
-    /// Lets an acknowledgement wait. It takes the place of the one before it of the same queue pair, which it includes.
+    /// Lets an acknowledgement wait. It takes the place of the one before it of the same queue pair, which it includes. A CNP waits no
+    /// longer than until what has arrived with its mark is dealt with.
     pub(crate) fn queue_reply(&mut self, now: Instant, mut segment: Segment) {
         segment.words = segment.stamped(now);
+        if segment.header.opcode == Opcode::CNP {
+            return self.cnps.push(segment);
+        }
         if self.replies.is_empty() {
             self.replied_at = now;
         }
@@ -201,20 +224,56 @@ fn is_plain(segment: &Segment) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Backend, Device, DeviceConfig, Mtu, Progress};
-    use crate::io::MemoryWire;
+    use crate::device::{Backend, Device, DeviceConfig, LINK, Mtu, Progress};
+    use crate::io::{Faults, MemoryWire};
+    use crate::memory::RemoteMemory;
     use crate::queue_pair::QpInfo;
     use crate::work::SendWr;
+    use roci_control::Law;
     use roci_transport::Access;
     use roci_units::{Psn, Qpn, Span};
     use roci_wire::{AtomicEth, BthView, Header, Ip, Reth};
     use std::net::Ipv6Addr;
+    use std::time::Duration;
 
     const HERE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
     const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
     const WRITE: Opcode = Opcode::WRITE_ONLY;
     const READ: Opcode = Opcode::READ_REQUEST;
     const ADD: Opcode = Opcode::FETCH_ADD;
+
+    #[test]
+    fn a_cnp_waits_for_no_company_and_the_gap_to_the_next_begins_when_it_leaves() {
+        let wire = MemoryWire::new(1);
+        let law = Law::from_settings("dcqcn", &[("cnp_gap", "50ms")], LINK).unwrap();
+        let [(near, sent, from), (far, _, to)] = [HERE, PEER].map(|address| {
+            let backend = Backend::Memory(wire.clone());
+            let config = DeviceConfig { backend, progress: Progress::Caller, ..DeviceConfig::default() };
+            let config = DeviceConfig { laws: vec![law.clone()], ..config };
+            let device = Device::open_with(address.into(), config).unwrap();
+            let cq = device.create_cq().unwrap();
+            let qp = device.alloc_pd().create_qp(&cq, &cq).timeout(0).build().unwrap();
+            (device, cq, qp)
+        });
+        from.connect(to.info()).unwrap();
+        to.connect(from.info()).unwrap();
+        wire.set_faults(Faults { mark: 1000, ..Faults::default() });
+        // A marked packet that is dealt with as if it were `at`; gives the CNPs that have come back, and whether it is acknowledged.
+        let marked = |at: Instant| {
+            from.post_send(SendWr::write_inline(&[], RemoteMemory::default())).unwrap();
+            far.inner.cells[0].lock().run(at);
+            near.progress();
+            (from.counters().cnps, sent.poll().is_some())
+        };
+        let millis = Span::from_millis;
+        let asked = far.inner.now();
+        std::thread::sleep(Duration::from_millis(30));
+        // The run takes 30 ms.
+        assert_eq!(marked(asked), (1, false), "the acknowledgement waits");
+        let left = far.inner.now();
+        assert_eq!(marked(asked + millis(51)).0, 1, "50 ms after it was asked for, and 20 after it left");
+        assert_eq!(marked(left + millis(50)).0, 2);
+    }
 
     /// What an endpoint sends when the requests of each of these batches, READs of two packets among them, have arrived
     /// between two of its turns.

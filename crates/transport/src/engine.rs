@@ -84,7 +84,7 @@ pub struct Engine {
     /// What requests may have under way to one place together, where that is bounded.
     pub(crate) flights: Option<Box<Flights>>,
     /// What has happened to queues and nobody was told of, where somebody wants to be.
-    pub(crate) incidents: Incidents,
+    pub(crate) incidents: Option<Box<Incidents>>,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.

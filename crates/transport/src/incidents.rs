@@ -6,8 +6,8 @@ use crate::engine::Engine;
 use crate::qp::Standing;
 use crate::queue::{Kind, RecvQueue, SendWork, flag};
 use crate::state::QpState;
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::{NakCode, Shape};
 
@@ -40,7 +40,8 @@ impl SharedQueue {
 }
 
 impl Engine {
-    /// Has incidents told by [`poll_incident`](Self::poll_incident), which the caller then asks as well.
+    /// Has incidents told by [`poll_incident`](Self::poll_incident), which the caller then asks as well, and says by
+    /// [`cnps_left`](Self::cnps_left) when CNPs have left.
     pub fn tell_incidents(&mut self) {
         self.incidents.get_or_insert_default();
     }
@@ -51,7 +52,7 @@ impl Engine {
         if self.unpolled == 0 {
             return None;
         }
-        let first = self.incidents.as_mut()?.pop_front();
+        let first = self.incidents.as_mut()?.told.pop_front();
         self.unpolled -= usize::from(first.is_some());
         first
     }
@@ -60,8 +61,33 @@ impl Engine {
     #[cold]
     pub(crate) fn tell_incident(&mut self, incident: Incident) {
         if let Some(incidents) = &mut self.incidents {
-            incidents.push_back(incident);
+            incidents.told.push_back(incident);
             self.unpolled += 1;
+        }
+    }
+
+    /// A CNP of this queue pair is asked for, and leaves when the caller sends it.
+    pub(crate) fn note_cnp(&mut self, slot: usize) {
+        if let Some(incidents) = &mut self.incidents {
+            #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+            incidents.cnps.push(slot as u32);
+        }
+    }
+
+    /// All CNPs that were polled have left by now, at `left`: a law's gap to the next counts from then on, and not from when they were
+    /// asked for, so that no two are closer on the wire.
+    pub fn cnps_left(&mut self, left: Instant) {
+        let Some(incidents) = &mut self.incidents else { return };
+        let mut cnps = core::mem::take(&mut incidents.cnps);
+        for slot in cnps.drain(..) {
+            let slot = slot as usize;
+            let index = self.qps[slot].common.law;
+            let state = self.laws.states.get(index as usize);
+            let number = state.map_or(self.profile(slot).law, |state| state.law);
+            self.laws.notified(number, index, slot, left);
+        }
+        if let Some(incidents) = &mut self.incidents {
+            incidents.cnps = cnps;
         }
     }
 
@@ -127,7 +153,10 @@ pub(crate) fn goes_on(work: &SendWork) -> bool {
     work.kind == Kind::Read && work.immediate > 0
 }
 
-/// What waits to be told.
-///
-/// Apart from the engine, which is to stay in its lines in a simulation, where nobody asks.
-pub(crate) type Incidents = Option<Box<VecDeque<Incident>>>;
+/// What waits to be told, apart from the engine, which is to stay in its lines in a simulation, where nobody asks.
+#[derive(Debug, Default)]
+pub(crate) struct Incidents {
+    told: VecDeque<Incident>,
+    /// Queue pairs whose CNPs have not left.
+    cnps: Vec<u32>,
+}

@@ -383,6 +383,9 @@ impl Engine {
         if !layout.permits(header.opcode) {
             return self.leave_out(slot, emit.class);
         }
+        if emit.class == Class::CNP {
+            self.note_cnp(slot);
+        }
         let mut part = emit.part;
         let grants = emit.class == Class::GRANT;
         if grants && self.agent.as_mut().is_some_and(|agent| !agent.admit(now, qpn, &mut part)) {

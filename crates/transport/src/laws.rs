@@ -379,6 +379,14 @@ impl Laws {
         self.laws.get_mut(usize::from(number))?.notify(&mut self.notices[slot], now)
     }
 
+    /// A CNP of a queue pair with law `number` and state `index` has left.
+    pub(crate) fn notified(&mut self, number: u16, index: u32, slot: usize, left: Instant) {
+        let context = self.states.get_mut(index as usize).map(|state| &mut state.context);
+        if let Some(law) = self.laws.get_mut(usize::from(number)) {
+            law.notified(self.notices.get_mut(slot), context, left);
+        }
+    }
+
     /// Gives back what a queue pair's law remembered.
     pub(crate) fn disconnect(&mut self, index: u32, slot: u32) {
         if let Some(next) = self.notices.get_mut(slot as usize) {
