@@ -256,28 +256,19 @@ impl AsFd for CompletionQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Backend, Device, DeviceConfig};
+    use crate::device::DeviceConfig;
     use crate::io::MemoryWire;
-    use crate::queue_pair::QueuePair;
+    use crate::pair::{End, pair};
     use crate::work::{RecvWr, SendWr};
 
-    fn pair() -> [(Device, QueuePair, CompletionQueue); 2] {
-        let wire = MemoryWire::new(1);
-        let [near, far] = [1, 2].map(|last| {
-            let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..DeviceConfig::default() };
-            let device = Device::open_with([10, 0, 0, last].into(), config).unwrap();
-            let cq = device.create_cq().unwrap();
-            let qp = device.alloc_pd().create_qp(&cq, &cq).build().unwrap();
-            (device, qp, cq)
-        });
-        near.1.connect(far.1.info()).unwrap();
-        far.1.connect(near.1.info()).unwrap();
-        [near, far]
+    fn threads() -> [End; 2] {
+        let progress = DeviceConfig::default().progress;
+        pair(&MemoryWire::new(1), progress, |qp| qp)
     }
 
     #[test]
     fn who_waits_takes_no_notification_that_another_asked_for() {
-        let [(_near, from, _), (_far, to, cq)] = pair();
+        let [End { qp: from, .. }, End { qp: to, cq, .. }] = threads();
         let is_notified = |timeout| cq.wait_notify(Some(Duration::from_millis(timeout))).unwrap();
         // A completion that another thread waits for, and is blocked when it comes.
         let waited_for = |request: SendWr| {
@@ -312,23 +303,23 @@ mod tests {
     #[test]
     fn each_of_many_threads_that_wait_gets_one_of_as_many_completions() {
         const THREADS: usize = 4;
-        let [near, far] = pair();
+        let [near, far] = threads();
         for round in 0..20 {
             std::thread::scope(|scope| {
-                let wait = || far.2.wait(Duration::from_secs(20)).expect("it comes");
+                let wait = || far.cq.wait(Duration::from_secs(20)).expect("it comes");
                 let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(wait)).collect();
                 // All at once while they sleep, and one after the other while they do not.
                 std::thread::sleep(Duration::from_millis(if round % 2 == 0 { 5 } else { 0 }));
                 for _ in 0..THREADS {
-                    far.1.post_recv(RecvWr::empty()).unwrap();
-                    near.1.post_send(SendWr::send_inline(&[])).unwrap();
+                    far.qp.post_recv(RecvWr::empty()).unwrap();
+                    near.qp.post_send(SendWr::send_inline(&[])).unwrap();
                 }
-                let begun = far.0.inner.passed();
+                let begun = far.device.inner.passed();
                 threads.into_iter().for_each(|thread| drop(thread.join().unwrap()));
-                let took = far.0.inner.passed() - begun;
+                let took = far.device.inner.passed() - begun;
                 assert!(took < Duration::from_secs(10), "some slept on, for {took:?}");
             });
-            while near.2.poll().is_some() {}
+            while near.cq.poll().is_some() {}
         }
     }
 }

@@ -56,71 +56,92 @@ pub fn law(
         .map(|pair| pair.split_once('=').ok_or_else(|| LawError::Pair(pair.to_owned())))
         .map(|pair| pair.map(|(key, value)| (key.trim(), value.trim())))
         .collect::<Result<Vec<_>, _>>()?;
-    let needs = |what| Err(LawError::Simulated(name.to_owned(), what));
-    if Path::new(name).extension().is_none_or(|extension| extension != "elf") {
-        return match Law::from_settings(name, &settings, link) {
-            Ok(law) => self::needs(&law).map_or(Ok(law), needs),
+    let law = if Path::new(name).extension().is_none_or(|extension| extension != "elf") {
+        Law::from_settings(name, &settings, link).map_err(|error| match error {
             // Its list has laws that run in a simulation alone.
-            Err(SettingError::Law { name, .. }) => Err(LawError::Unknown(name)),
-            Err(error) => Err(error.into()),
-        };
+            SettingError::Law { name, .. } => LawError::Unknown(name),
+            error => error.into(),
+        })?
+    } else {
+        program(name, &settings, link, read)?
+    };
+    match need(&law) {
+        None => Ok(law),
+        Some(Need::Telemetry) => Err(LawError::Simulated(name.to_owned(), "telemetry")),
+        Some(Need::Grants | Need::Pulls) => Err(LawError::Simulated(name.to_owned(), "a header of its own")),
+        Some(Need::Packets(_)) => Err(LawError::Layout(
+            name.to_owned(),
+            "sends or hears packets of its own (LAW_0 to LAW_7)".to_owned(),
+        )),
+        Some(Need::Words(words)) => {
+            let own = format!("adds {} octets of its own to each packet", 4 * words);
+            Err(LawError::Layout(name.to_owned(), own))
+        }
     }
+}
+
+/// The law that is the program in the file `name`.
+fn program(
+    name: &str,
+    settings: &[(&str, &str)],
+    link: BitsPerSec,
+    read: impl FnOnce(&Path) -> io::Result<Vec<u8>>,
+) -> Result<Law, LawError> {
     let octets = read(Path::new(name)).map_err(|error| LawError::File(name.to_owned(), error))?;
     let image = Image::new(name, &octets, &Options::default());
     let image = image.map_err(|error| LawError::Image(name.to_owned(), error))?;
-    if image.reads_telemetry() {
-        return needs("telemetry");
-    }
-    if image.is_granted() {
-        return needs("a header of its own");
-    }
-    let own = match (image.has_own_packets(), image.header_words()) {
-        (true, _) => Some("sends or hears packets of its own (LAW_0 to LAW_7)".to_owned()),
-        (false, 0) => None,
-        (false, words) => Some(format!("adds {} octets of its own to each packet", 4 * words)),
-    };
-    if let Some(own) = own {
-        return Err(LawError::Layout(name.to_owned(), own));
-    }
     let fallback = Law::from_settings(Programmed::usual_fallback(&image), &[], link)?;
     let Some(mut law) = Programmed::new(Arc::new(image), fallback) else {
-        return needs("another law to fall back to");
+        return Err(LawError::Simulated(name.to_owned(), "another law to fall back to"));
     };
-    law.set_initial_all(&settings).map_err(|(_, error)| error)?;
+    law.set_initial_all(settings).map_err(|(_, error)| error)?;
     Ok(Law::Program(Box::new(law)))
 }
 
-/// What a native law needs of packets that RoCEv2 does not carry.
-fn needs(law: &Law) -> Option<&'static str> {
-    match law {
-        Law::Hpcc(_) => Some("telemetry"),
-        Law::Homa(_) | Law::Ndp(_) => Some("a header of its own"),
-        _ => None,
-    }
+/// What a law needs of packets that those of the standard layout do not bring.
+#[derive(Clone, Copy)]
+enum Need {
+    /// What switches of a simulation write.
+    Telemetry,
+    Grants,
+    Pulls,
+    /// So many words of its own on each packet.
+    Words(usize),
+    /// Packets of its own, and so many words.
+    Packets(usize),
 }
 
-/// What `law` needs that packets of `layout` do not bring. No layout brings telemetry, which switches of a simulation write.
-pub(crate) fn lacks(law: &Law, layout: Layout) -> Option<&'static str> {
-    let has = |needed: bool, what| (!needed).then_some(what);
+fn need(law: &Law) -> Option<Need> {
     match law {
-        law if law.wants_telemetry() => Some(TELEMETRY),
-        Law::Homa(_) => has(layout == Layout::Homa, GRANTS),
-        Law::Program(law) if law.image().is_granted() => has(layout == Layout::Homa, GRANTS),
-        Law::Ndp(_) => has(layout == Layout::Ndp, "pulls, which layout `ndp` brings"),
+        law if law.wants_telemetry() => Some(Need::Telemetry),
+        Law::Homa(_) => Some(Need::Grants),
+        Law::Ndp(_) => Some(Need::Pulls),
         Law::Program(law) => {
             let (image, words) = (law.image(), usize::from(law.image().header_words()));
-            let has_room = matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words);
-            has(
-                has_room || words == 0 && !image.has_own_packets(),
-                "words or packets of its own, which layout `cc` brings",
-            )
+            match (image.is_granted(), image.has_own_packets(), words) {
+                (true, ..) => Some(Need::Grants),
+                (false, true, words) => Some(Need::Packets(words)),
+                (false, false, 0) => None,
+                (false, false, words) => Some(Need::Words(words)),
+            }
         }
         _ => None,
     }
 }
 
-const TELEMETRY: &str = "telemetry, which no packet brings";
-const GRANTS: &str = "grants, which layout `homa` brings";
+/// What `law` needs that packets of `layout` do not bring.
+pub(crate) fn lacks(law: &Law, layout: Layout) -> Option<&'static str> {
+    let (is_brought, what) = match need(law)? {
+        Need::Telemetry => (false, "telemetry, which no packet brings"),
+        Need::Grants => (layout == Layout::Homa, "grants, which layout `homa` brings"),
+        Need::Pulls => (layout == Layout::Ndp, "pulls, which layout `ndp` brings"),
+        Need::Words(words) | Need::Packets(words) => (
+            matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words),
+            "words or packets of its own, which layout `cc` brings",
+        ),
+    };
+    (!is_brought).then_some(what)
+}
 
 #[cfg(test)]
 mod tests {

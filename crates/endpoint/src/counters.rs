@@ -128,33 +128,24 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Backend, Device, DeviceConfig, Progress};
+    use crate::device::Progress;
     use crate::io::{Faults, MemoryWire};
-    use crate::queue_pair::QueuePair;
+    use crate::pair::{End, pair};
     use crate::work::SendWr;
-    use crate::{Change, CompletionQueue, RemoteMemory, Transition};
+    use crate::{Change, RemoteMemory, Transition};
 
     const NOWHERE: RemoteMemory = RemoteMemory { address: 0, rkey: 0 };
 
     /// A queue pair that has had so many messages of a packet acknowledged, with its peer.
-    fn talked(messages: u64, loss: u32) -> [(Device, CompletionQueue, QueuePair); 2] {
+    fn talked(messages: u64, loss: u32) -> [End; 2] {
         let wire = MemoryWire::new(1);
-        let ends = [1, 2].map(|last| {
-            let backend = Backend::Memory(wire.clone());
-            let config = DeviceConfig { backend, progress: Progress::Caller, ..DeviceConfig::default() };
-            let device = Device::open_with([10, 0, 0, last].into(), config).unwrap();
-            let cq = device.create_cq().unwrap();
-            let qp = device.alloc_pd().create_qp(&cq, &cq).timeout(8).build().unwrap();
-            (device, cq, qp)
-        });
-        let [(_, sent, near), (far_device, _, far)] = &ends;
-        near.connect(far.info()).unwrap();
-        far.connect(near.info()).unwrap();
+        let ends = pair(&wire, Progress::Caller, |qp| qp.timeout(8));
+        let [near, far] = &ends;
         wire.set_faults(Faults { loss, ..Faults::default() });
         for _ in 0..messages {
-            near.post_send(SendWr::write_inline(&[], NOWHERE)).unwrap();
-            while sent.poll().is_none_or(|done| !done.is_ok()) {
-                far_device.progress();
+            near.qp.post_send(SendWr::write_inline(&[], NOWHERE)).unwrap();
+            while near.cq.poll().is_none_or(|done| !done.is_ok()) {
+                far.device.progress();
             }
         }
         ends
@@ -162,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_has_come_round_in_the_engine_is_counted_on() {
-        let [(device, _, qp), _far] = talked(7, 0);
+        let [End { device, qp, .. }, _far] = talked(7, 0);
         let round = Counters { packets: 7, acknowledged: 7, ..Counters::default() };
         assert_eq!(qp.counters(), round);
         let mut shard = device.inner.cells[0].lock();
@@ -180,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_shard_adds_up_before_anything_has_come_round_and_only_what_may() {
-        let [(device, _, qp), _far] = talked(3, 0);
+        let [End { device, qp, .. }, _far] = talked(3, 0);
         let tally = |seen: u32| {
             let mut shard = device.inner.cells[0].lock();
             let core = &mut shard.core;
@@ -203,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_queue_pair_that_is_reset_counts_on() {
-        let [(_, _, qp), _far] = talked(40, 300);
+        let [End { qp, .. }, _far] = talked(40, 300);
         let before = qp.counters();
         assert!(before.retransmitted > 0 && before.timeouts > 0 && before.acknowledged >= 40, "{before:?}");
         let reset = Change { transition: Some(Transition::Reset), ..Change::default() };

@@ -350,11 +350,10 @@ impl std::fmt::Debug for Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::completion::CompletionQueue;
     use crate::device::{Backend, Device, DeviceConfig, Progress};
     use crate::habit::Habit;
     use crate::io::MemoryWire;
-    use crate::queue_pair::QueuePair;
+    use crate::pair::{End, pair};
     use crate::work::{RecvWr, SendWr};
     use std::io::ErrorKind;
     use std::time::Duration;
@@ -435,26 +434,17 @@ mod tests {
     }
 
     /// Two devices on one wire that go on where they are told to alone, and a message from the first that the second is to take.
-    fn one_message() -> [(Device, QueuePair, CompletionQueue); 2] {
-        let wire = MemoryWire::new(1);
-        let [near, far] = [1, 2].map(|last| {
-            let backend = Backend::Memory(wire.clone());
-            let config = DeviceConfig { backend, progress: Progress::Caller, ..DeviceConfig::default() };
-            let device = Device::open_with([10, 0, 0, last].into(), config).unwrap();
-            let cq = device.create_cq().unwrap();
-            let qp = device.alloc_pd().create_qp(&cq, &cq).build().unwrap();
-            (device, qp, cq)
-        });
-        near.1.connect(far.1.info()).unwrap();
-        far.1.connect(near.1.info()).unwrap();
-        far.1.post_recv(RecvWr::empty()).unwrap();
-        near.1.post_send(SendWr::send_inline(&[])).unwrap();
-        [near, far]
+    fn one_message() -> [End; 2] {
+        let ends = pair(&MemoryWire::new(1), Progress::Caller, |qp| qp);
+        let [near, far] = &ends;
+        far.qp.post_recv(RecvWr::empty()).unwrap();
+        near.qp.post_send(SendWr::send_inline(&[])).unwrap();
+        ends
     }
 
     #[test]
     fn a_shard_is_had_again_after_a_panic_of_who_had_it() {
-        let [(_, _near, sent), (device, far, received)] = one_message();
+        let [End { cq: sent, qp: _near, .. }, End { device, qp: far, cq: received }] = one_message();
         let cell = device.inner.cells[0].clone();
         let panicked = std::thread::spawn(move || {
             let _shard = cell.lock();
@@ -469,14 +459,14 @@ mod tests {
 
     #[test]
     fn an_application_that_polls_once_and_computes_has_its_message_acknowledged() {
-        let [(_, _near, sent), (_, _far, received)] = one_message();
+        let [End { cq: sent, qp: _near, .. }, End { qp: _far, cq: received, .. }] = one_message();
         assert!(received.poll().is_some());
         assert!(sent.poll().is_some_and(|completion| completion.is_ok()));
     }
 
     #[test]
     fn an_application_that_leaves_its_shard_to_the_thread_has_all_acknowledged_before() {
-        let [(_, _near, sent), (device, _far, received)] = one_message();
+        let [End { cq: sent, qp: _near, .. }, End { device, qp: _far, cq: received }] = one_message();
         device.inner.cells[0].lock().core.habit = Habit::returns();
         assert!(received.poll().is_some());
         assert!(sent.poll().is_none());
@@ -486,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_finds_the_application_gone_acknowledges_what_came_last() {
-        let [(_, _near, sent), (device, _far, received)] = one_message();
+        let [End { cq: sent, qp: _near, .. }, End { device, qp: _far, cq: received }] = one_message();
         let cell = &device.inner.cells[0];
         cell.lock().core.habit = Habit::returns();
         assert!(received.poll().is_some());

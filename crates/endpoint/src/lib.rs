@@ -106,6 +106,8 @@ mod icrc;
 pub mod io;
 pub mod memory;
 mod numbers;
+#[cfg(test)]
+mod pair;
 mod paths;
 pub mod perf;
 pub mod ping;

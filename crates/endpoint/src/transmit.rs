@@ -227,6 +227,7 @@ mod tests {
     use crate::device::{Backend, Device, DeviceConfig, LINK, Mtu, Progress};
     use crate::io::{Faults, MemoryWire};
     use crate::memory::RemoteMemory;
+    use crate::pair::pair_with;
     use crate::queue_pair::QpInfo;
     use crate::work::SendWr;
     use roci_control::Law;
@@ -246,31 +247,22 @@ mod tests {
     fn a_cnp_waits_for_no_company_and_the_gap_to_the_next_begins_when_it_leaves() {
         let wire = MemoryWire::new(1);
         let law = Law::from_settings("dcqcn", &[("cnp_gap", "50ms")], LINK).unwrap();
-        let [(near, sent, from), (far, _, to)] = [HERE, PEER].map(|address| {
-            let backend = Backend::Memory(wire.clone());
-            let config = DeviceConfig { backend, progress: Progress::Caller, ..DeviceConfig::default() };
-            let config = DeviceConfig { laws: vec![law.clone()], ..config };
-            let device = Device::open_with(address.into(), config).unwrap();
-            let cq = device.create_cq().unwrap();
-            let qp = device.alloc_pd().create_qp(&cq, &cq).timeout(0).build().unwrap();
-            (device, cq, qp)
-        });
-        from.connect(to.info()).unwrap();
-        to.connect(from.info()).unwrap();
+        let config = DeviceConfig { progress: Progress::Caller, laws: vec![law], ..DeviceConfig::default() };
+        let [near, far] = pair_with(&wire, &config, |qp| qp.timeout(0));
         wire.set_faults(Faults { mark: 1000, ..Faults::default() });
         // A marked packet that is dealt with as if it were `at`; gives the CNPs that have come back, and whether it is acknowledged.
         let marked = |at: Instant| {
-            from.post_send(SendWr::write_inline(&[], RemoteMemory::default())).unwrap();
-            far.inner.cells[0].lock().run(at);
-            near.progress();
-            (from.counters().cnps, sent.poll().is_some())
+            near.qp.post_send(SendWr::write_inline(&[], RemoteMemory::default())).unwrap();
+            far.device.inner.cells[0].lock().run(at);
+            near.device.progress();
+            (near.qp.counters().cnps, near.cq.poll().is_some())
         };
         let millis = Span::from_millis;
-        let asked = far.inner.now();
+        let asked = far.device.inner.now();
         std::thread::sleep(Duration::from_millis(30));
         // The run takes 30 ms.
         assert_eq!(marked(asked), (1, false), "the acknowledgement waits");
-        let left = far.inner.now();
+        let left = far.device.inner.now();
         assert_eq!(marked(asked + millis(51)).0, 1, "50 ms after it was asked for, and 20 after it left");
         assert_eq!(marked(left + millis(50)).0, 2);
     }
