@@ -411,4 +411,7 @@ fn who_posts_before_connecting_is_told_to_connect() {
     let qp = device.pd.create_qp(&device.cq, &device.cq).build().unwrap();
     let refused = qp.post_send(SendWr::send_inline(b"too early")).unwrap_err();
     assert_eq!(refused.to_string(), "the queue pair is in state Init: connect it first");
+    qp.modify(&Change { transition: Some(Transition::Reset), ..Change::default() }).unwrap();
+    let refused = qp.post_recv(RecvWr::empty()).unwrap_err();
+    assert_eq!(refused.to_string(), "the queue pair is in state Reset: bring it to INIT first");
 }

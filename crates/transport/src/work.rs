@@ -227,5 +227,9 @@ pub enum PostError {
 /// What a queue pair lacks that takes no request yet.
 fn unready(state: crate::QpState) -> &'static str {
     use crate::QpState::{Init, ReadyToReceive, Reset};
-    if matches!(state, Reset | Init | ReadyToReceive) { ": connect it first" } else { "" }
+    match state {
+        Reset => ": bring it to INIT first",
+        Init | ReadyToReceive => ": connect it first",
+        _ => "",
+    }
 }
