@@ -1,6 +1,7 @@
 //! What can be chosen about a switch.
 
 use crate::red::Red;
+use crate::shares::Shares;
 use core::fmt;
 use roci_units::{BitsPerSec, Bytes, Ratio, Span};
 
@@ -31,7 +32,11 @@ pub struct SwitchConfig {
     pub trim: Option<Trim>,
     /// How packets of one priority share a port. Default one queue.
     pub queues: Buffering,
-    /// The largest frame that its links carry, FCS included, for headroom and trimming. Default [`CUSTOMARY_FRAME`].
+    /// Shares of each port's bandwidth for some priorities; those without go before them, the highest first. `None`, the
+    /// default: all do.
+    pub ets: Option<Shares>,
+    /// The largest frame that its links carry, FCS included, for headroom, trimming and the length of turns by
+    /// `ets`. Default [`CUSTOMARY_FRAME`].
     pub max_frame: u32,
 }
 
@@ -46,6 +51,7 @@ impl Default for SwitchConfig {
             marking: Marking::Departure,
             trim: None,
             queues: Buffering::PerPriority,
+            ets: None,
             max_frame: CUSTOMARY_FRAME,
         }
     }
@@ -215,6 +221,12 @@ pub enum ConfigError {
     Priority(u8),
     /// The marking probability is above one, or kmin above kmax.
     Marking,
+    /// Shares of bandwidth do not make 100 percent, but so many.
+    ShareSum(u32),
+    /// A single priority has all of the bandwidth that is shared.
+    LoneShare,
+    /// Headers that payloads were cut off travel on this priority, which has a share: they go before all that have.
+    SharedHeaders(u8),
 }
 
 impl fmt::Display for ConfigError {
@@ -227,6 +239,11 @@ impl fmt::Display for ConfigError {
             Self::TooLarge { buffer } => write!(f, "a buffer of {buffer} octets; at most 4294967295"),
             Self::Priority(priority) => write!(f, "priority {priority}; they are 0 to 7"),
             Self::Marking => f.write_str("marking needs kmin <= kmax and pmax <= 1"),
+            Self::ShareSum(sum) => write!(f, "shares of bandwidth that make {sum}; together they are 100"),
+            Self::LoneShare => f.write_str("a share of bandwidth for one priority alone; give two or more"),
+            Self::SharedHeaders(priority) => {
+                write!(f, "trimmed headers go first, and their priority {priority} has a share; take it away")
+            }
         }
     }
 }

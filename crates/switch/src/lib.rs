@@ -11,6 +11,7 @@
 //! | [`switch`] | admission, PFC, departure: the shared buffer's accounts |
 //! | [`red`] | ECN marking by queue length |
 //! | [`flows`] | a queue per flow, an ablation |
+//! | [`shares`] | shares of a port's bandwidth by priority |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,10 +21,12 @@ pub mod config;
 pub mod flows;
 pub mod port;
 pub mod red;
+pub mod shares;
 pub mod switch;
 
 pub use config::{Buffering, ConfigError, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
 pub use port::{Frames, NEAR, NONE, PRIORITIES, Port};
 pub use red::Red;
 pub use roci_wire::Hop;
+pub use shares::{Quanta, Shares, Turns};
 pub use switch::{Admission, Counters, Departure, Outcome, Switch};

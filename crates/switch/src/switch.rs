@@ -7,6 +7,7 @@ use crate::config::{Buffering, ConfigError, LinkSpec, Marking, SwitchConfig, Tri
 use crate::flows::{FlowQueues, Taken};
 use crate::port::{FarQueues, Frames, NEAR, NONE, PRIORITIES, Port, Queue};
 use crate::red::Red;
+use crate::shares::{Quanta, Turns};
 use alloc::vec::Vec;
 use roci_units::{Random, Ratio};
 
@@ -96,7 +97,8 @@ pub struct Switch {
     /// Bit p: priority p is lossless.
     lossless: u8,
     mark_arrivals: bool,
-    /// Whether it has one queue per priority and trims nothing, as most have: what others need lies far from here.
+    /// Whether it has one queue per priority, strict ones, and trims nothing, as most have: what others need lies far from
+    /// here.
     plain: bool,
     /// The first marking line, where it is at hand: ports seldom differ, and a line elsewhere is on another page.
     red: Option<Red>,
@@ -105,6 +107,7 @@ pub struct Switch {
     far: Vec<FarQueues>,
     flows: Option<FlowQueues>,
     trim: Option<Cuts>,
+    ets: Option<Sharing>,
     counters: Vec<Counters>,
     /// The other marking lines.
     more_reds: Vec<Red>,
@@ -131,19 +134,63 @@ impl Cuts {
     /// Whose turn it is where `priority` is the highest of those that are `ready`, and `headers` have left in a row.
     fn turn(&self, headers: &mut u8, ready: u8, priority: u8) -> u8 {
         let lower = ready & !(u8::MAX << priority);
+        if self.yields(headers, lower, priority) { highest(lower) } else { priority }
+    }
+
+    /// Whether `priority`, which goes first of those that are ready, has to let one of `lower` pass, as the headers'
+    /// has to from time to time.
+    fn yields(&self, headers: &mut u8, lower: u8, priority: u8) -> bool {
         if priority > self.header_priority {
-            return priority;
+            return false;
         }
         let waits = priority == self.header_priority && lower != 0 && self.headers_per_packet > 0;
-        if !waits {
+        let yields = waits && *headers >= self.headers_per_packet;
+        *headers = if waits && !yields { *headers + 1 } else { 0 };
+        yields
+    }
+}
+
+/// The turns of priorities that have shares of the bandwidth.
+#[derive(Clone, Debug)]
+struct Sharing {
+    quanta: Quanta,
+    /// By port.
+    turns: Vec<Turns>,
+}
+
+impl Sharing {
+    /// Whose turn it is of those that are `ready`, at port `place`: the highest of those that have no share, but for the turns of
+    /// [`Trim::headers_per_packet`], and then those that have.
+    #[inline(never)]
+    fn turn(&mut self, trim: Option<&Cuts>, headers: &mut u8, place: u32, ready: u8) -> u8 {
+        let shared = ready & self.quanta.priorities();
+        let mut strict = ready & !shared;
+        if strict != 0 {
+            let first = highest(strict);
+            let lower = strict & !(u8::MAX << first);
+            if trim.is_none_or(|trim| !trim.yields(headers, lower | shared, first)) {
+                return first;
+            }
+            strict = lower;
+        } else if trim.is_some() {
             *headers = 0;
-        } else if *headers < self.headers_per_packet {
-            *headers += 1;
-        } else {
-            *headers = 0;
-            return highest(lower);
         }
-        priority
+        match strict {
+            0 => self.turns[place as usize].next(&self.quanta, shared),
+            _ => highest(strict),
+        }
+    }
+
+    /// A frame of `octets` leaves port `place` by `priority`; whether `more` wait there.
+    #[inline(never)]
+    fn sent(&mut self, place: u32, priority: u8, octets: u32, more: bool) {
+        if self.quanta.priorities() & 1 << priority != 0 {
+            let turns = &mut self.turns[place as usize];
+            turns.sent(priority, octets);
+            if !more {
+                turns.end(priority);
+            }
+        }
     }
 }
 
@@ -180,6 +227,11 @@ impl Switch {
         if let Some(trim) = config.trim.filter(|trim| trim.header_priority > 7) {
             return Err(ConfigError::Priority(trim.header_priority));
         }
+        if let (Some(Trim { header_priority, .. }), Some(shares)) = (config.trim, config.ets)
+            && shares.of(header_priority) > 0
+        {
+            return Err(ConfigError::SharedHeaders(header_priority));
+        }
         let own = &mut ports[first as usize..][..links.len()];
         let set_aside = config.set_aside(links);
         let (mut lossless, mut reserve, mut resume, mut pfc_share) = (0, 0, 0, 0);
@@ -202,7 +254,7 @@ impl Switch {
             peak: 0,
             lossless,
             mark_arrivals: config.marking == Marking::Arrival,
-            plain: config.trim.is_none() && config.queues != Buffering::PerFlow,
+            plain: config.trim.is_none() && config.queues != Buffering::PerFlow && config.ets.is_none(),
             pfc_share,
             share: share_of(config.alpha),
             resume,
@@ -215,6 +267,10 @@ impl Switch {
             far: alloc::vec![[Queue::EMPTY; PRIORITIES]; links.len()],
             trim: config.trim.map(|trim| Cuts::new(&trim, config.max_frame)),
             flows: (config.queues == Buffering::PerFlow).then(FlowQueues::default),
+            ets: config.ets.map(|shares| Sharing {
+                quanta: Quanta::new(&shares, config.max_frame),
+                turns: alloc::vec![Turns::default(); links.len()],
+            }),
         };
         for (port, link) in own.iter_mut().zip(links) {
             switch.set_marking(port, config.marking_at(link.rate))?;
@@ -497,7 +553,8 @@ impl Switch {
     }
 
     /// The packet to send from `egress` now: the first of the highest priority that waits and is in `open` (bit p:
-    /// the peer has not paused priority p), but for the turns of [`Trim::headers_per_packet`].
+    /// the peer has not paused priority p), but for the turns of [`Trim::headers_per_packet`] and of
+    /// [`SwitchConfig::ets`].
     #[inline]
     pub fn dequeue<L, F: Frames>(
         &mut self,
@@ -512,10 +569,15 @@ impl Switch {
             return None;
         }
         let mut priority = highest(ready);
-        if !self.plain
-            && let Some(trim) = &self.trim
-        {
-            priority = trim.turn(&mut port.headers, ready, priority);
+        if !self.plain {
+            match (&self.trim, &mut self.ets) {
+                (None, None) => {}
+                (Some(trim), None) => priority = trim.turn(&mut port.headers, ready, priority),
+                (trim, Some(ets)) => {
+                    let place = egress - self.first_port;
+                    priority = ets.turn(trim.as_ref(), &mut port.headers, place, ready);
+                }
+            }
         }
         let red = port.red;
         let queue = port.queue(&mut self.far, egress - self.first_port, priority);
@@ -529,6 +591,11 @@ impl Switch {
         let octets = frames.octets(handle);
         queue.octets -= octets;
         port.backlog &= !(u8::from(!more) << priority);
+        if !self.plain
+            && let Some(ets) = &mut self.ets
+        {
+            ets.sent(egress - self.first_port, priority, octets, more);
+        }
         if !self.mark_arrivals {
             self.mark(red, frames, egress, handle, behind);
         }

@@ -7,6 +7,8 @@ use roci_units::{BitsPerSec, Bytes, Span};
 use std::vec;
 extern crate std;
 
+mod ets;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Frame {
     next: u32,
@@ -129,7 +131,7 @@ const TRIM: Trim = Trim {
 };
 
 fn data(octets: u32) -> Frame {
-    Frame { octets, payload: octets - 78, priority: 3, ect: true, ..Frame::default() }
+    Frame { octets, payload: octets.saturating_sub(78), priority: 3, ect: true, ..Frame::default() }
 }
 
 /// A switch with `shared` octets for all and a headroom of 10 000 octets for each of its four ports.
