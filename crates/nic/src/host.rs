@@ -18,8 +18,10 @@ use roci_wire::{Header, IpVersion, Layout, Opcode, Shape};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+mod sharing;
 mod waiting;
 
+pub(crate) use sharing::Sharing;
 use waiting::Foremost;
 
 /// What a NIC counted that no queue pair knows of.
@@ -318,6 +320,14 @@ impl Host {
     /// The next packet of a NIC that is not ideal.
     #[inline(never)]
     fn next_slow(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
+        if self.slow.as_ref().is_some_and(|slow| slow.sharing.is_some()) {
+            return self.next_shared(net, id, open);
+        }
+        self.next_strict(net, id, open)
+    }
+
+    /// The same where all priorities in `open` are strict.
+    fn next_strict(&mut self, net: &mut Net, id: HostId, open: u8) -> Option<PacketId> {
         if self.has_parts() {
             return self.next_made(net, id, open);
         }

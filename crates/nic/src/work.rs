@@ -3,6 +3,7 @@
 use crate::arch::Architecture;
 use crate::arch::machine::{Machine, Step};
 use crate::delay::{Delays, Range};
+use crate::host::Sharing;
 use roci_control::Outcome;
 use roci_transport::{Grant, Offer, Resolution, Token};
 use roci_units::{Instant, Random, Span};
@@ -28,6 +29,8 @@ pub(crate) struct Slow {
     random: Random,
     pub(crate) agenda: Agenda,
     pub(crate) machine: Option<Machine>,
+    /// Turns of priorities that share the port; `None`: all are strict.
+    pub(crate) sharing: Option<Box<Sharing>>,
 }
 
 /// Work by the instant at which it comes due.
@@ -69,7 +72,7 @@ enum Work {
 
 impl Slow {
     pub(crate) fn new(delays: Delays, random: Random) -> Self {
-        Self { delays, random, agenda: Agenda::default(), machine: None }
+        Self { delays, random, agenda: Agenda::default(), machine: None, sharing: None }
     }
 
     /// A NIC made of parts.
