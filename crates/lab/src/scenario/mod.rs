@@ -24,6 +24,7 @@
 
 mod application;
 mod end;
+mod ets;
 pub mod faults;
 mod file;
 mod fill;

@@ -1,5 +1,6 @@
 //! `[nic]`: the NICs of the hosts.
 
+use super::ets;
 use super::file;
 use super::keys;
 use super::read::Table;
@@ -9,6 +10,7 @@ use roci_fabric::graph::Graph;
 use roci_nic::arch::file::Conflict;
 use roci_nic::arch::{file as architecture_file, presets};
 use roci_nic::{Architecture, Delays, DrainConfig};
+use roci_switch::Shares;
 use roci_transport::Deferred;
 use roci_units::{BitsPerSec, Bytes, Span};
 use std::collections::BTreeMap;
@@ -45,6 +47,8 @@ pub struct NicConfig {
     pub rx_fifo: Option<Bytes>,
     /// How fast it empties its receive buffer; `None`: as fast as the link.
     pub rx_rate: Option<BitsPerSec>,
+    /// How priorities share its port; `None`: all are strict.
+    pub ets: Option<Shares>,
 }
 
 /// The architectures that exist.
@@ -80,7 +84,7 @@ impl NicModel {
 
 impl Default for NicConfig {
     fn default() -> Self {
-        Self { model: NicModel::Ideal, mtu: 1024, rx_fifo: None, rx_rate: None }
+        Self { model: NicModel::Ideal, mtu: 1024, rx_fifo: None, rx_rate: None, ets: None }
     }
 }
 
@@ -234,8 +238,18 @@ impl Nic {
 /// The NIC that `table` describes; what it leaves out is as in `base`.
 fn config(table: Table<'_>, base: &NicConfig) -> Result<NicConfig, ScenarioError> {
     let mtu = table.number("mtu", 1..=4096)?.and_then(|mtu| u16::try_from(mtu).ok());
+    let (model, ets) = (model(table, base)?, ets::read(table, base.ets)?);
+    if model == NicModel::Delaying && ets.is_some() {
+        let key = if table.get("ets").is_some() { "ets" } else { "model" };
+        return Err(table.refuse(
+            key,
+            "`delaying` has what it sends granted ahead, in the order of priorities, and `ets` could share no more than that",
+            "choose another `model`, such as \"ideal\", or leave `ets` out",
+        ));
+    }
     Ok(NicConfig {
-        model: model(table, base)?,
+        model,
+        ets,
         mtu: mtu.unwrap_or(base.mtu),
         rx_fifo: table.bytes("rx_fifo", 16_000..=4_000_000_000)?.or(base.rx_fifo),
         rx_rate: table.rate("rx_rate")?.or(base.rx_rate),

@@ -2,7 +2,7 @@
 
 use super::reach::Reach;
 use super::read::Table;
-use super::{Control, Scenario, fill, presets, together};
+use super::{Control, Scenario, ets, fill, presets, together};
 use crate::traffic::spec::{Op, Traffic};
 
 /// What reading found out and a scenario does not keep.
@@ -77,6 +77,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(application.note(table, traffic))
         .chain(brought)
         .chain(together::mixed_with_headers(switch, traffic))
+        .chain(ets::notes(switch, traffic, used().any(Control::is_granted)))
         .chain(unnamed)
         .collect()
 }

@@ -300,6 +300,7 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
     if let Some(queues) = table.word("queues", &queues)? {
         config.queues = queues;
     }
+    config.ets = super::ets::read(table, base.ets)?;
     let classes = base.pfc.as_ref().map_or(Classes::default().pause, |pfc| pfc.classes);
     let pfc_on = || Pfc { classes, ..Pfc::default() };
     match table.switch("pfc", &keys::PFC)? {
@@ -348,6 +349,7 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
             });
         }
     }
+    super::ets::beside_headers(table, &config)?;
     Ok(config)
 }
 

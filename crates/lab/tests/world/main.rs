@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use support::{run, star};
 
+mod ets;
 mod losses;
 mod paces;
 mod pauses;

@@ -39,6 +39,12 @@ pub static NIC_EACH: Section = section(
             "The receive buffer. A NIC that it fills sends PAUSE; with `switch.pfc` on it must hold what still arrives after that.",
         ),
         key("rx_rate", RATE, "the link's", "How fast the NIC empties its receive buffer."),
+        key(
+            "ets",
+            "as `switch.ets`",
+            "`false`: every priority is strict",
+            "How priorities share the host's own port, as `switch.ets` has it for switches. Not with `model = \"delaying\"`.",
+        ),
     ],
 );
 

@@ -64,6 +64,12 @@ pub static SWITCH_EACH: Section = section(
             "Egress queues: one for each priority, or, as an ablation, one for each flow, served in turn. Then a packet is dropped, trimmed or marked by the length of its own flow's queue, which is also the length that telemetry tells.",
         ),
         key(
+            "ets",
+            "a table of percentages by priority, such as `{ 3 = 60, 0 = 40 }`, or `false`",
+            "`false`: every priority is strict",
+            "Enhanced transmission selection (IEEE 802.1Qaz): how the priorities listed share a port, 100 percent together. Those that are not listed go first, whichever they are, the highest of them before the others. What a priority leaves unused, or may not use as it is paused, the others have.",
+        ),
+        key(
             "trimming",
             "`true`, `false`, or a table",
             "`false`",
