@@ -63,6 +63,8 @@ pub(super) const FIXED_POINT: Text = scenario!("figures/validation-fixed-point.t
 pub(super) const HEADROOM: Text = scenario!("figures/validation-headroom.toml");
 /// Leaves with one, two, three and six senders.
 pub(super) const SHARES: Text = scenario!("figures/validation-shares.toml");
+/// Two priorities with shares of one link.
+pub(super) const ETS: Text = scenario!("figures/validation-ets.toml");
 /// Senders that never end, for each law's own promise.
 pub(super) const LAWS: Text = scenario!("figures/validation-laws.toml");
 
@@ -107,7 +109,7 @@ pub(super) const SWCC_INCAST: Text = scenario!("figures/swcc-incast.toml");
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 35] = [
+pub(super) const SCENARIOS: [Text; 36] = [
     INCAST,
     FORGED,
     THREE,
@@ -125,6 +127,7 @@ pub(super) const SCENARIOS: [Text; 35] = [
     FIXED_POINT,
     HEADROOM,
     SHARES,
+    ETS,
     LAWS,
     HPCC,
     HEADER,
