@@ -21,6 +21,11 @@ pub struct Hop {
 }
 
 impl Hop {
+    /// How long the data of `frames` keep it busy.
+    pub fn busy(self, frames: &Frames) -> Span {
+        Span::from_ps(self.time(frames.all()))
+    }
+
     /// The time of `octets` sent without a gap, rounded down.
     ///
     /// Down, because a link that carries remainders from frame to frame never needs less: the formula stays a lower
@@ -98,6 +103,22 @@ impl Frames {
             _ => (None, Some(octets(Opcode::ACKNOWLEDGE, 0))),
         };
         Self { request, messages: 1, packets, first, middle: octets(middle, mtu), last, answer }
+    }
+
+    /// The frames of a WRITE with immediate, until it has arrived: what tells its responder, and no acknowledgement.
+    ///
+    /// # Panics
+    /// When `mtu` is zero.
+    pub fn told(bytes: u64, mtu: u32, wire_octets: impl Fn(Opcode, u32) -> u32) -> Self {
+        let told = |opcode, payload| {
+            let opcode = match opcode {
+                Opcode::WRITE_ONLY => Opcode::WRITE_ONLY_IMMEDIATE,
+                Opcode::WRITE_LAST => Opcode::WRITE_LAST_IMMEDIATE,
+                other => other,
+            };
+            wire_octets(opcode, payload)
+        };
+        Self { answer: None, ..Self::new(Op::Write, bytes, mtu, told) }
     }
 
     /// So many `messages` of these frames, one behind the other, of which the last is answered.

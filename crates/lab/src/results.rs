@@ -2,6 +2,7 @@
 //!
 //! Two runs of one scenario with one seed give equal [`Results`], except for [`Results::run`].
 
+pub mod collective;
 pub mod cores;
 pub mod deadlock;
 pub mod flow_set;
@@ -12,6 +13,7 @@ pub mod statistics;
 pub mod together;
 pub mod traffic;
 
+pub use collective::{CollectiveResult, Iteration, SlowStep};
 pub use cores::CoreArray;
 pub use deadlock::Deadlock;
 pub use flow_set::FlowSet;
@@ -48,6 +50,8 @@ pub struct Results {
     pub packet_hops: u64,
     /// One record per `[[traffic]]` table of the scenario.
     pub traffic: Vec<TrafficResult>,
+    /// One record per table that is a collective.
+    pub collectives: Vec<CollectiveResult>,
     /// One record per flow, in the order of the scenario: by `[[traffic]]` table, and in each by number.
     pub flows: Vec<FlowResult>,
     /// One record per switch.

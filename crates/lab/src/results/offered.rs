@@ -26,6 +26,7 @@ impl Offered {
             Traffic::Hpcc(_)
             | Traffic::Flows(_)
             | Traffic::ClosedLoop(_)
+            | Traffic::Collective(_)
             | Traffic::Permutation(_)
             | Traffic::AllToAll(_) => None,
         });

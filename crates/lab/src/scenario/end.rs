@@ -48,6 +48,18 @@ pub(super) fn refuse_black_holes(
                 let common = pattern.common;
                 pattern.pairs.iter().try_for_each(|(src, dst)| search.both_ways(*src, *dst, common))?;
             }
+            Traffic::Collective(pattern) => {
+                let schedule = pattern.schedule();
+                let host = |rank: u32| pattern.ranks[rank as usize];
+                // Ranks that are dealt at random may be anyone's.
+                if pattern.shuffled {
+                    search.own_links(pattern.common)?;
+                } else {
+                    (0..schedule.edges())
+                        .map(|edge| schedule.ends(edge))
+                        .try_for_each(|(from, to)| search.both_ways(host(from), host(to), pattern.common))?;
+                }
+            }
             Traffic::Trigger(trigger) => {
                 let (receiver, common) = (trigger.receiver, trigger.common);
                 trigger.hosts.iter().try_for_each(|host| search.both_ways(*host, receiver, common))?;

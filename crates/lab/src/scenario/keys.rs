@@ -112,7 +112,7 @@ pub static TOP: Section = section(
 );
 
 /// All of them, in the order of the guide.
-pub static SECTIONS: [&Section; 42] = [
+pub static SECTIONS: [&Section; 43] = [
     &TOP,
     &TOPOLOGY,
     &GRAPH,
@@ -138,6 +138,7 @@ pub static SECTIONS: [&Section; 42] = [
     &FLOWS,
     &FLOW,
     &CLOSED_LOOP,
+    &COLLECTIVE,
     &INCAST,
     &PERMUTATION,
     &ALL_TO_ALL,

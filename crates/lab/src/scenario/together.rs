@@ -229,6 +229,7 @@ pub(super) fn unused(transport: &Transport, initial_window: bool, traffic: &[Tra
     let has_own = |traffic: &Traffic| match traffic {
         Traffic::Flows(flows) => flows.iter().any(|flow| flow.common.priority.is_some()),
         Traffic::ClosedLoop(it) => it.common.priority.is_some(),
+        Traffic::Collective(it) => it.common.priority.is_some(),
         Traffic::Incast(it) => it.common.priority.is_some(),
         Traffic::Permutation(it) | Traffic::AllToAll(it) => it.common.priority.is_some(),
         Traffic::Poisson(it) => it.common.priority.is_some(),

@@ -1,5 +1,7 @@
 //! `[[traffic]]`: what the hosts send.
 
+mod collective;
+
 use super::file;
 use super::keys::{self, Section};
 use super::read::Table;
@@ -20,8 +22,17 @@ use std::sync::Arc;
 /// The longest message: 2³¹ octets (IBTA Vol 1 §9.7.2).
 const LONGEST: u64 = 1 << 31;
 
-const KINDS: [&str; 8] =
-    ["flows", "closed-loop", "incast", "permutation", "all-to-all", "poisson", "trigger", "hpcc"];
+const KINDS: [&str; 9] = [
+    "flows",
+    "closed-loop",
+    "collective",
+    "incast",
+    "permutation",
+    "all-to-all",
+    "poisson",
+    "trigger",
+    "hpcc",
+];
 
 const OPS: [(&str, Op); 5] = [
     ("send", Op::Send),
@@ -81,6 +92,7 @@ impl<'a> Reading<'a> {
             let traffic = match kind.value.as_str() {
                 "flows" => self.flows(open(&keys::FLOWS)?)?,
                 "closed-loop" => self.closed_loop(open(&keys::CLOSED_LOOP)?)?,
+                "collective" => self.collective(open(&keys::COLLECTIVE)?)?,
                 "incast" => self.incast(open(&keys::INCAST)?)?,
                 "permutation" => Traffic::Permutation(self.exchange(open(&keys::PERMUTATION)?)?),
                 "all-to-all" => Traffic::AllToAll(self.exchange(open(&keys::ALL_TO_ALL)?)?),
@@ -513,6 +525,7 @@ impl Reading<'_> {
             Traffic::Flows(flows) => Some(flows.len() as u64),
             Traffic::Hpcc(file) => Some(file.flows.len() as u64),
             Traffic::ClosedLoop(spec) => Some(spec.pairs.len() as u64 * u64::from(spec.qps)),
+            Traffic::Collective(spec) => Some(spec.queue_pairs().into()),
             Traffic::Permutation(_) => Some(hosts),
             Traffic::AllToAll(_) => Some(hosts * (hosts - 1)),
             Traffic::Incast(spec) => match spec.repeat {

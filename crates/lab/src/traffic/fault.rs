@@ -1,5 +1,6 @@
 //! What is wrong with the traffic that a scenario asks for.
 
+use super::collective::CollectiveFault;
 use super::spec::{ClosedLoop, Common, Exchange, Flow, HpccFlow, Incast, Poisson, Repeat, Traffic, Trigger};
 use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Ratio, Span};
@@ -63,6 +64,9 @@ pub enum Fault {
     /// A priority that Ethernet does not have.
     #[error("priority {0}; priorities are 0 to 7")]
     Priority(u8),
+    /// A collective that cannot be done.
+    #[error(transparent)]
+    Collective(#[from] CollectiveFault),
     /// Two flows have one name.
     #[error("two flows are named {0:?}; give each its own name")]
     DuplicateName(String),
@@ -101,6 +105,10 @@ pub(super) fn check(
                 }
             }
             Traffic::ClosedLoop(spec) => checker.closed_loop(spec).map_err(at(None))?,
+            Traffic::Collective(spec) => {
+                spec.ranks.iter().try_for_each(|&rank| checker.known(rank).map(drop)).map_err(at(None))?;
+                spec.check().map_err(|fault| at(None)(fault.into()))?;
+            }
             Traffic::Incast(spec) => checker.incast(spec).map_err(at(None))?,
             Traffic::Permutation(spec) | Traffic::AllToAll(spec) => {
                 checker.exchange(spec).map_err(at(None))?;

@@ -31,11 +31,11 @@ pub struct Job {
     pub dst: HostId,
     /// When the first message is posted.
     pub start: Instant,
-    /// Octets of each message.
+    /// Octets of each message; of a collective the shortest.
     pub size: Bytes,
     /// How many messages; `None`: until the run stops.
     pub messages: Option<u64>,
-    /// How many of them are outstanding at most, at least 1.
+    /// How many of them are outstanding at most; 0 for a queue pair of a collective, which posts when what it waits for has come.
     pub depth: u32,
     /// Operation, priority and control.
     pub common: Common,
@@ -71,6 +71,14 @@ pub struct Setting<'a> {
     pub packet: u64,
     /// The bound of that jitter instead (`start_jitter`); zero turns it off.
     pub start_jitter: Option<Span>,
+}
+
+impl Setting<'_> {
+    /// The bound of the jitter at each host.
+    pub fn jitter_max(&self) -> Vec<Span> {
+        let bound = |rate: &BitsPerSec| self.start_jitter.unwrap_or_else(|| rate.time_for(self.packet));
+        self.graph.host_rates().iter().map(bound).collect()
+    }
 }
 
 /// The jobs of a run in the order of their starts; of equal starts, in the order of their tables and numbers.
@@ -147,13 +155,12 @@ impl Jobs {
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
         let upcoming = sources.iter().enumerate();
         let upcoming = upcoming.filter_map(|(index, s)| Some(Reverse((s.next_start()?, index)))).collect();
-        let bound = |rate: &BitsPerSec| setting.start_jitter.unwrap_or_else(|| rate.time_for(setting.packet));
         Ok(Self {
             jitter: (0..sources.len()).map(|index| stream(JITTER_STREAMS, index)).collect(),
             sources,
             upcoming,
             settled: BinaryHeap::new(),
-            jitter_max: rates.iter().map(bound).collect(),
+            jitter_max: setting.jitter_max(),
             together: Vec::new(),
         })
     }
@@ -182,7 +189,8 @@ impl Jobs {
         let coincide = self.together.len() > 1;
         for mut job in self.together.drain(..) {
             let most = self.jitter_max[usize::from(job.src.0)];
-            if coincide && !most.is_zero() {
+            // The ranks of a collective are set apart where each of its iterations begins.
+            if coincide && !most.is_zero() && job.depth > 0 {
                 let random = &mut self.jitter[job.id.traffic as usize];
                 job.start += Span::from_ps(random.below(most.as_ps().saturating_add(1)));
             }

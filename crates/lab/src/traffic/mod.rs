@@ -6,11 +6,13 @@
 //! | [`fault`] | what is wrong with that, if anything |
 //! | [`jobs`] | the stream: all sources merged by time, coinciding starts set apart |
 //! | `source` | one source for each kind of traffic |
+//! | [`collective`] | the schedules of collective operations |
 //! | [`hpcc`] | the flow files of the HPCC simulator |
 //!
 //! Jobs are made one at a time as the run reaches them, so a million flows take no more memory than those that are
 //! alive.
 
+pub mod collective;
 pub mod fault;
 pub mod hpcc;
 pub mod jobs;
@@ -19,6 +21,7 @@ pub mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use collective::{Algorithm, Collective, CollectiveFault, Operation};
 pub use fault::{Fault, MESSAGE_MAX, TrafficError};
 pub use hpcc::FlowFileError;
 pub use jobs::{Job, JobId, Jobs, Setting, flow_name};

@@ -1,10 +1,11 @@
 //! One source of jobs for each kind of traffic, each in the order of its starts.
 
+use super::collective::{Collective, Schedule};
 use super::fault::Fault;
 use super::jobs::{Job, JobId};
 use super::spec::{Common, Incast, Op, Repeat, Traffic};
 use roci_fabric::packet::HostId;
-use roci_units::{Instant, Random, Ratio, Span};
+use roci_units::{Bytes, Instant, Random, Ratio, Span};
 use std::sync::Arc;
 
 /// What one `[[traffic]]` table generates.
@@ -30,6 +31,12 @@ enum State {
     /// All begin at once.
     ClosedLoop,
     AllToAll,
+    /// All begin at once.
+    Collective {
+        /// The host of each rank.
+        hosts: Vec<HostId>,
+        schedule: Schedule,
+    },
     Permutation {
         /// To whom each host sends.
         to: Vec<u16>,
@@ -62,6 +69,9 @@ impl Source {
             Traffic::Hpcc(_) => State::Hpcc,
             Traffic::ClosedLoop(_) => State::ClosedLoop,
             Traffic::AllToAll(_) => State::AllToAll,
+            Traffic::Collective(spec) => {
+                State::Collective { hosts: dealt(spec, &mut random), schedule: spec.schedule() }
+            }
             Traffic::Permutation(_) => State::Permutation { to: one_cycle(hosts, &mut random) },
             Traffic::Incast(spec) => {
                 State::Bursts(Bursts::of_incast(spec, hosts, capacity, end(spec.until), &mut random)?)
@@ -101,6 +111,7 @@ impl Source {
             (Traffic::ClosedLoop(spec), _) => {
                 within(spec.pairs.len().saturating_mul(spec.qps as usize), spec.start)
             }
+            (Traffic::Collective(spec), _) => within(spec.queue_pairs() as usize, spec.start),
             (Traffic::AllToAll(spec), _) => within(self.hosts * (self.hosts - 1), spec.start),
             (Traffic::Permutation(spec), _) => within(self.hosts, spec.start),
             (_, State::Bursts(bursts)) => bursts.arrivals.next,
@@ -140,6 +151,13 @@ impl Source {
                 let (src, dst) = spec.pairs[n / spec.qps as usize];
                 let job = job(src.0, dst.0, spec.message, spec.common);
                 Job { messages: spec.count, depth: spec.depth, ..job }
+            }
+            (Traffic::Collective(spec), State::Collective { hosts, schedule }) => {
+                let edge = number % schedule.edges();
+                let (from, to) = schedule.ends(edge);
+                let [src, dst] = [from, to].map(|rank| hosts[rank as usize].0);
+                let job = job(src, dst, Bytes(spec.message_sizes(edge).0), spec.common);
+                Job { messages: Some(spec.messages()), depth: 0, ..job }
             }
             (Traffic::AllToAll(spec), _) => {
                 // Round r pairs each host with the r-th after it, so that no receiver is first for all.
@@ -320,6 +338,17 @@ impl Bursts {
         }
         pair
     }
+}
+
+/// The host of each rank.
+fn dealt(spec: &Collective, random: &mut Random) -> Vec<HostId> {
+    let mut hosts = spec.ranks.clone();
+    if spec.shuffled {
+        for last in (1..hosts.len()).rev() {
+            hosts.swap(last, index_below(last + 1, random));
+        }
+    }
+    hosts
 }
 
 /// A random permutation of the hosts that is one cycle, so that none sends to itself (Sattolo 1986).

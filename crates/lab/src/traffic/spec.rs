@@ -3,6 +3,7 @@
 //! Each variant of [`Traffic`] is one `[[traffic]]` table of a scenario, with its keys. Whether the values make
 //! sense together (a flow to itself, a source without an end) is judged by [`Jobs::new`](super::Jobs::new).
 
+use super::collective::Collective;
 use crate::sizes::Sizes;
 use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Ratio, Span};
@@ -98,6 +99,8 @@ pub enum Traffic {
     Poisson(Poisson),
     /// `kind = "trigger"`: bursts that all listed hosts send at once, at random times.
     Trigger(Trigger),
+    /// `kind = "collective"`: all-reduce and its like, each message when those it waits for have come.
+    Collective(Collective),
     /// `kind = "hpcc"`: the flows of an HPCC flow file.
     Hpcc(HpccFlows),
 }
@@ -113,6 +116,7 @@ impl Traffic {
             Self::AllToAll(_) => "all-to-all",
             Self::Poisson(_) => "poisson",
             Self::Trigger(_) => "trigger",
+            Self::Collective(_) => "collective",
             Self::Hpcc(_) => "hpcc",
         }
     }
@@ -123,6 +127,7 @@ impl Traffic {
             Self::Flows(flows) => flows.iter().map(|flow| flow.start).max(),
             Self::Hpcc(hpcc) => hpcc.flows.last().map(|flow| flow.start),
             Self::ClosedLoop(spec) => Some(spec.start),
+            Self::Collective(spec) => Some(spec.start),
             Self::Permutation(spec) | Self::AllToAll(spec) => Some(spec.start),
             Self::Incast(spec) if spec.repeat == Repeat::Once => Some(spec.start),
             Self::Incast(spec) => spec.until,
@@ -145,6 +150,7 @@ impl Traffic {
         match self {
             Self::Flows(_) | Self::Hpcc(_) => None,
             Self::ClosedLoop(spec) => Some(spec.common),
+            Self::Collective(spec) => Some(spec.common),
             Self::Incast(spec) => Some(spec.common),
             Self::Permutation(spec) | Self::AllToAll(spec) => Some(spec.common),
             Self::Poisson(spec) => Some(spec.common),

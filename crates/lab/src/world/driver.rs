@@ -1,11 +1,14 @@
 //! The application on the simulated hosts: it connects queue pairs, posts messages and records their end.
 
+mod collective;
+
 use super::build::law_index;
 use super::profile::Profiles;
 use super::receiving::Receiving;
 use crate::results::{FlowName, FlowResult, FlowStatus, Op};
 use crate::scenario::RegisterWrite;
 use crate::traffic::{Job, JobId, Traffic, flow_name};
+pub(super) use collective::Collectives;
 use roci_control::Law;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
@@ -33,6 +36,7 @@ pub(super) struct Live {
     /// Octets of each message but the last.
     message: u32,
     outstanding: u32,
+    /// Messages that may be outstanding; 0 for a queue pair of a collective, of which only the last counts.
     depth: u32,
     pub(super) src: HostId,
     pub(super) dst: HostId,
@@ -132,6 +136,8 @@ pub(super) struct Driver {
     pub(super) begun_octets: u64,
     /// Octets that flows which have ended delivered.
     ended_octets: u64,
+    /// What posts as messages come.
+    pub(super) collectives: Collectives,
     /// What takes the SENDs.
     pub(super) receiving: Receiving,
     /// When the first receive request ended.
@@ -156,6 +162,7 @@ impl Driver {
             sampled: 0,
             begun_octets: 0,
             ended_octets: 0,
+            collectives: Collectives::default(),
             receiving,
             first_received: None,
             seed,
@@ -185,10 +192,21 @@ impl Driver {
         let law = law_index(job.common.control);
         let number = index(self.begun());
         let (src_qpn, dst_qpn, first_psn) = self.connect(now, hosts, job, law);
-        let bytes = job.octets();
+        let place = self.vacant.pop().unwrap_or_else(|| {
+            // Many live flows must not cost double.
+            if self.live.len() == self.live.capacity() {
+                self.live.reserve_exact(16 + self.live.len() / 16);
+            }
+            self.live.push(None);
+            index(self.live.len() - 1)
+        });
+        let (bytes, size) = match job.depth {
+            0 => self.collectives.connect(now, job, place),
+            _ => (job.octets(), job.size.0),
+        };
         let most =
             MESSAGE_MAX.min(u32::from(self.profiles.mtu(job.src, job.dst)).saturating_mul(PACKETS_MAX));
-        let message = u32::try_from(job.size.0).map_or(most, |size| size.min(most));
+        let message = u32::try_from(size).map_or(most, |size| size.min(most));
         let live = Live {
             id: job.id,
             number,
@@ -198,7 +216,7 @@ impl Driver {
             message,
             outstanding: 0,
             // While one part of a longer one is on its way, the next begins.
-            depth: if job.size.0 > message.into() { job.depth.saturating_mul(2) } else { job.depth },
+            depth: if size > message.into() { job.depth.saturating_mul(2) } else { job.depth },
             src: job.src,
             dst: job.dst,
             law,
@@ -209,14 +227,6 @@ impl Driver {
             start: now,
             ideal: ideal.unwrap_or_default(),
         };
-        let place = self.vacant.pop().unwrap_or_else(|| {
-            // Many live flows must not cost double.
-            if self.live.len() == self.live.capacity() {
-                self.live.reserve_exact(16 + self.live.len() / 16);
-            }
-            self.live.push(None);
-            index(self.live.len() - 1)
-        });
         self.live[place as usize] = Some(live);
         self.alive += 1;
         self.begun_octets = self.begun_octets.saturating_add(bytes);
@@ -524,13 +534,17 @@ impl Driver {
 
 impl Application for Driver {
     fn completed(&mut self, net: &mut Net, hosts: &mut [Host], host: HostId, completion: &Completion) {
-        if matches!(completion.kind, CompletionKind::Recv | CompletionKind::RecvWrite) {
-            self.received(net, hosts, completion);
-            return;
+        match completion.kind {
+            CompletionKind::Recv => return self.received(net, hosts, completion),
+            CompletionKind::RecvWrite => return self.arrived(net, hosts, completion),
+            _ => {}
         }
         let place = u32::try_from(completion.id).expect("a flow's place");
         let now = net.now();
         let Some(Some(live)) = self.live.get_mut(place as usize) else { return };
+        if live.depth == 0 {
+            return self.sent(net, hosts, place, completion.status);
+        }
         live.outstanding -= 1;
         let done = live.left == 0 && live.outstanding == 0;
         if done || completion.status != Status::Success {

@@ -2,6 +2,7 @@
 //!
 //! | room | what it holds |
 //! | --- | --- |
+//! | `alone` | the least time that a collective takes |
 //! | `build` | the fabric, the NICs and their engines |
 //! | `driver` | the application on the hosts: connects, posts, records |
 //! | `receiving` | the application that takes SENDs |
@@ -15,6 +16,7 @@
 //! | `stopwatch` | what a run costs |
 //! | `stuck` | runs that do not get on |
 
+mod alone;
 mod build;
 mod capture;
 mod driver;
@@ -38,7 +40,7 @@ use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
 use crate::traffic::{Jobs, Setting, Traffic};
 use capture::Capture;
-use driver::{Driver, Fallen, Outcome};
+use driver::{Collectives, Driver, Fallen, Outcome};
 use path::Paths;
 use roci_control::Law;
 use roci_control::program::Tally;
@@ -160,7 +162,9 @@ impl<'a> Simulation<'a> {
             packet: build::full_packet(scenario),
             start_jitter: scenario.start_jitter,
         };
+        alone::refuse_too_long(scenario, &traffic)?;
         let jobs = Jobs::new(&traffic, &setting).map_err(|error| RunError::Impossible(error.to_string()))?;
+        fabric.nics.application.collectives = Collectives::new(&traffic, &setting.jitter_max(), seed);
         Ok(Self {
             scenario,
             sampler: Sampler::new(scenario, &fabric.net),
@@ -220,6 +224,7 @@ impl<'a> Simulation<'a> {
                 }
             }
             self.start_due(now, stop, progress)?;
+            self.begin_due();
             self.write_due(now);
             self.receive_due(now);
             self.sampler.take_due(now, &mut self.fabric);
@@ -228,13 +233,22 @@ impl<'a> Simulation<'a> {
             if now >= stop || (self.alive() == 0 && next_start >= stop) {
                 break;
             }
-            let until = [stop, slice, next_start, self.next_write(), self.next_receive(), self.sampler.due()];
+            let until = [
+                stop,
+                slice,
+                next_start,
+                self.next_write(),
+                self.next_receive(),
+                self.next_begin(),
+                self.sampler.due(),
+            ];
             let until = until.into_iter().min().unwrap_or(stop);
             let stopped = self.go_on(until)?;
             early = stopped == Stopped::Early;
             if stopped == Stopped::Idle {
                 // Nothing under way: time passes until something is started or written from outside.
-                let outside = next_start.min(self.next_write()).min(self.next_receive());
+                let outside =
+                    next_start.min(self.next_write()).min(self.next_receive()).min(self.next_begin());
                 if outside < stop {
                     self.pass_to(outside)?;
                 } else if self.alive() > 0 {
@@ -310,6 +324,17 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
+    /// Lets the ranks of collectives begin that are due.
+    fn begin_due(&mut self) {
+        let Fabric { net, nics } = &mut self.fabric;
+        nics.application.begin_due(net, &mut nics.hosts);
+    }
+
+    /// When the next rank of a collective begins.
+    fn next_begin(&self) -> Instant {
+        self.fabric.nics.application.collectives.next()
+    }
+
     /// Posts the receive requests that are due.
     fn receive_due(&mut self, now: Instant) {
         let nics = &mut self.fabric.nics;
@@ -341,6 +366,7 @@ impl<'a> Simulation<'a> {
     /// Everything that the run found out, once.
     fn results(&mut self, seed: u64, figures: HostFigures) -> Results {
         let offered_until = self.offered_until();
+        let collectives = self.collectives();
         let Fabric { net, nics } = &mut self.fabric;
         let now = net.now();
         let totals = net.totals();
@@ -397,6 +423,7 @@ impl<'a> Simulation<'a> {
             packets: nics.hosts.iter().map(|host| host.counters.sent).sum(),
             packet_hops: totals.packet_hops,
             traffic: traffic.collect(),
+            collectives,
             switches: switches.collect(),
             links: (0u32..).take(net.port_count()).map(|port| link_result(net, port, graph)).collect(),
             hosts,

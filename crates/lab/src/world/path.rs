@@ -8,8 +8,8 @@ use roci_fabric::packet::HostId;
 use roci_fabric::routing::NO_PORT;
 use roci_switch::LinkSpec;
 use roci_units::{BitsPerSec, Span};
-use roci_wire::IpVersion;
 use roci_wire::ethernet::WIRE_OVERHEAD;
+use roci_wire::{IpVersion, Opcode};
 use std::collections::BTreeSet;
 
 /// Paths between hosts.
@@ -20,6 +20,17 @@ pub(super) struct Paths<'a> {
     /// The paths that were asked for last, and their ends.
     paths: Vec<Vec<Hop>>,
     ends: Option<(HostId, HostId)>,
+}
+
+/// How a message gets to its destination on an idle network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Until all of it has arrived.
+    pub(super) time: Span,
+    /// How long it keeps the source's link busy.
+    pub(super) busy: Span,
+    /// How long its last packet is on its way when it has left the source.
+    pub(super) behind: Span,
 }
 
 /// A way as far as it was followed: the switch that it has come to, through which links, and how many ways there are
@@ -42,25 +53,49 @@ impl<'a> Paths<'a> {
     /// many in a row as must wait for one another. `None` for one without an end.
     pub(super) fn ideal(&mut self, net: &Net, job: &Job, mtu: u16) -> Option<Span> {
         let messages = job.messages?;
-        let rounds = messages.div_ceil(u64::from(job.depth));
-        if self.ends != Some((job.src, job.dst)) {
-            self.paths = self.find(net, job.src, job.dst);
-            self.ends = Some((job.src, job.dst));
-        }
-        let layout = self.scenario.transport.layout;
-        let sprayed = matches!(self.scenario.switch.routing, Routing::Spray);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "payloads are at most one MTU, the overhead is 20"
-        )]
-        let wire_octets = |opcode, payload: u32| {
-            roci_wire::frame_len(opcode, layout, IpVersion::V4, payload as u16) + WIRE_OVERHEAD
-        };
+        // Those of a collective may all follow one another, for all that is known of them here.
+        let rounds = if job.depth == 0 { 1 } else { messages.div_ceil(u64::from(job.depth)) };
+        self.look_up(net, job.src, job.dst);
+        let sprayed = self.sprayed();
+        let wire_octets = |opcode, payload| self.wire_octets(opcode, payload);
         let bytes = job.size.0.min(BYTES_MAX);
         let one = Frames::new(job.common.op, bytes, u32::from(mtu), wire_octets);
         let all = one.repeated(messages.clamp(1, BYTES_MAX / bytes.max(1)));
         let [one, all] = [one, all].map(|frames| least_completion_time(&self.paths, &frames, sprayed));
         Some(all.max(Span::from_ps(one.as_ps().saturating_mul(rounds))))
+    }
+
+    /// Of a message with immediate of `bytes` octets from `src` to `dst`, on an idle network: the time until it has
+    /// arrived, and that of its last packet alone; and the times that the two keep the source's link busy.
+    pub(super) fn arrival(&mut self, net: &Net, src: HostId, dst: HostId, bytes: u64, mtu: u16) -> Arrival {
+        self.look_up(net, src, dst);
+        let mtu = u32::from(mtu);
+        let frames = |bytes| Frames::told(bytes, mtu, |opcode, payload| self.wire_octets(opcode, payload));
+        let rest = bytes.saturating_sub(1) % u64::from(mtu) + u64::from(bytes > 0);
+        let [all, last] = [frames(bytes), frames(rest)];
+        let link = self.hop(net, src.0.into(), 1, net.link(src.0.into()).rate);
+        let [time, tail] = [&all, &last].map(|it| least_completion_time(&self.paths, it, self.sprayed()));
+        let behind = tail.saturating_sub(link.busy(&last));
+        Arrival { time, busy: link.busy(&all), behind }
+    }
+
+    fn sprayed(&self) -> bool {
+        matches!(self.scenario.switch.routing, Routing::Spray)
+    }
+
+    /// The octets of a frame, preamble and gap included.
+    #[expect(clippy::cast_possible_truncation, reason = "payloads are at most one MTU, the overhead is 20")]
+    fn wire_octets(&self, opcode: Opcode, payload: u32) -> u32 {
+        let layout = self.scenario.transport.layout;
+        roci_wire::frame_len(opcode, layout, IpVersion::V4, payload as u16) + WIRE_OVERHEAD
+    }
+
+    /// Makes `paths` those from `src` to `dst`.
+    fn look_up(&mut self, net: &Net, src: HostId, dst: HostId) {
+        if self.ends != Some((src, dst)) {
+            self.paths = self.find(net, src, dst);
+            self.ends = Some((src, dst));
+        }
     }
 
     /// The shortest paths from `src` to `dst`, each sequence of links once; where all are alike, one.

@@ -17,7 +17,7 @@ pub static TRAFFIC: Section = section(
     &[
         key(
             "kind",
-            "`\"flows\"`, `\"closed-loop\"`, `\"incast\"`, `\"permutation\"`, `\"all-to-all\"`, `\"poisson\"`, `\"trigger\"` or `\"hpcc\"`",
+            "`\"flows\"`, `\"closed-loop\"`, `\"collective\"`, `\"incast\"`, `\"permutation\"`, `\"all-to-all\"`, `\"poisson\"`, `\"trigger\"` or `\"hpcc\"`",
             "required",
             "The pattern of the traffic.",
         ),
@@ -96,6 +96,63 @@ pub static CLOSED_LOOP: Section = traffic(
         key("depth", "a whole number, 1 to 32768", "`1`", "Messages outstanding on each queue pair."),
         key("count", "a whole number, at least 1", "until `stop`", "Messages for each queue pair."),
         key("start", DELAY, "`\"0s\"`", "When the first are posted."),
+    ],
+);
+
+/// Collective operations.
+pub static COLLECTIVE: Section = section(
+    "traffic.collective",
+    &[
+        key("kind", "`\"collective\"`", "required", "The pattern of the traffic."),
+        TRAFFIC_NAME,
+        key(
+            "operation",
+            "`\"all-reduce\"`, `\"reduce-scatter\"`, `\"all-gather\"`, `\"all-to-all\"` or `\"broadcast\"`",
+            "required",
+            "What it does.",
+        ),
+        key(
+            "algorithm",
+            "`\"ring\"`, `\"halving-doubling\"` or `\"direct\"`",
+            "`\"ring\"`; of `all-to-all` `\"direct\"`",
+            "How: `all-reduce` takes the first two, `reduce-scatter` and `all-gather` all three, `all-to-all` only `direct`, and \
+             `broadcast` only `ring`.",
+        ),
+        key("hosts", HOSTS, "all hosts, in their order", "The host of each rank, in the order of ranks."),
+        key(
+            "placement",
+            "`\"listed\"` or `\"random\"`",
+            "`\"listed\"`",
+            "Whether ranks are dealt to `hosts` in order, or at random by the seed.",
+        ),
+        key(
+            "size",
+            "a size, 1B to 1TiB, such as `\"64MB\"`",
+            "required",
+            "The data of each rank, as NCCL's tests count: what goes in, and of an `all-gather` what comes out.",
+        ),
+        key(
+            "channels",
+            "a whole number, 1 to 256",
+            "`1`",
+            "Parallel copies, each with queue pairs of its own and its part of the data.",
+        ),
+        key(
+            "chunks",
+            "a whole number, 1 to 16384",
+            "`1`",
+            "Into how many parts the data of each channel are cut, each of which goes on as soon as it has come: a pipeline.",
+        ),
+        key("iterations", "a whole number, 1 to 1000000", "`1`", "How often."),
+        key(
+            "gap",
+            DELAY,
+            "`\"0s\"`",
+            "How long all ranks compute between one iteration, when the last rank is done, and the next.",
+        ),
+        key("start", DELAY, "`\"0s\"`", "When the first begins."),
+        key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority of its data."),
+        key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),
     ],
 );
 

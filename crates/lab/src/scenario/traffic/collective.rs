@@ -1,0 +1,154 @@
+//! `kind = "collective"`.
+
+use super::super::read::Table;
+use super::super::source::ScenarioError;
+use super::super::topology::split;
+use super::Reading;
+use crate::traffic::collective::{Algorithm, CHUNKS_MAX, Collective, CollectiveFault, Operation};
+use crate::traffic::spec::{Common, Op, Traffic};
+use roci_fabric::packet::HostId;
+
+/// The most octets of a rank's data: 1 TiB.
+const SIZE_MAX: u64 = 1 << 40;
+
+const OPERATIONS: [(&str, Operation); 5] = [
+    ("all-reduce", Operation::AllReduce),
+    ("reduce-scatter", Operation::ReduceScatter),
+    ("all-gather", Operation::AllGather),
+    ("all-to-all", Operation::AllToAll),
+    ("broadcast", Operation::Broadcast),
+];
+
+const ALGORITHMS: [(&str, Algorithm); 3] = [
+    ("ring", Algorithm::Ring),
+    ("halving-doubling", Algorithm::HalvingDoubling),
+    ("direct", Algorithm::Direct),
+];
+
+const PLACEMENTS: [(&str, bool); 2] = [("listed", false), ("random", true)];
+
+impl Reading<'_> {
+    pub(super) fn collective(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
+        let common =
+            Common { op: Op::Write, priority: table.priority("priority")?, control: self.control(table)? };
+        let operation = table.require("operation", table.word("operation", &OPERATIONS)?)?;
+        let listed = table.texts("hosts")?;
+        let ranks = match &listed {
+            None => {
+                self.several_hosts(table)?;
+                (0u16..).map(HostId).take(self.names.host_count()).collect()
+            }
+            Some(names) => {
+                let hosts = names.iter().map(|name| self.names.host(table.source, name));
+                hosts.collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        let one = Collective {
+            operation,
+            algorithm: table.word("algorithm", &ALGORITHMS)?.unwrap_or(operation.algorithms()[0]),
+            ranks,
+            shuffled: table.word("placement", &PLACEMENTS)?.unwrap_or(false),
+            size: table.require("size", table.bytes("size", 1..=SIZE_MAX)?)?,
+            channels: table.count("channels", 1..=256)?.unwrap_or(1),
+            chunks: table.count("chunks", 1..=CHUNKS_MAX)?.unwrap_or(1),
+            iterations: table.count("iterations", 1..=1_000_000)?.unwrap_or(1),
+            gap: table.span("gap")?.unwrap_or_default(),
+            start: self.start(table)?,
+            common,
+        };
+        one.check().map_err(|fault| {
+            let (message, remedy) = split(&fault.to_string());
+            // The second place of a host in the list says more than where the list begins.
+            let twice = match fault {
+                CollectiveFault::TwoRanks(host) => listed.as_ref().and_then(|names| {
+                    let places = names.iter().zip(&one.ranks).filter(|(_, rank)| **rank == host);
+                    places.map(|(name, _)| name).nth(1)
+                }),
+                _ => None,
+            };
+            match twice {
+                Some(name) => {
+                    table.source.error(name.origin, format!("`{}` has two ranks", name.value), remedy)
+                }
+                None => table.refuse(fault.key(), message, remedy),
+            }
+        })?;
+        Ok(Traffic::Collective(one))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::{parse, star};
+    use super::*;
+    use roci_units::{Bytes, Instant, Span};
+
+    fn with(lines: &str) -> String {
+        star(&format!("[[traffic]]\nkind = \"collective\"\n{lines}"))
+    }
+
+    #[test]
+    fn a_collective_is_among_all_hosts_in_one_ring_unless_it_says_otherwise() {
+        let scenario = parse(&with("operation = \"all-reduce\"\nsize = \"1MB\"\n")).unwrap();
+        let Traffic::Collective(usual) = &scenario.traffic[0] else { panic!("a collective") };
+        assert_eq!(usual.ranks.len(), scenario.topology.graph.hosts.len());
+        assert_eq!((usual.algorithm, usual.shuffled), (Algorithm::Ring, false));
+        assert_eq!((usual.channels, usual.chunks, usual.iterations, usual.gap), (1, 1, 1, Span::ZERO));
+        let lines = "operation = \"all-gather\"\nalgorithm = \"halving-doubling\"\nhosts = [\"h1\", \"h0\"]\nsize = \"4KiB\"\n\
+            channels = 2\nchunks = 3\niterations = 4\ngap = \"5us\"\nstart = \"6us\"\nplacement = \"random\"\npriority = 2\n";
+        let scenario = parse(&with(lines)).unwrap();
+        let Traffic::Collective(one) = &scenario.traffic[0] else { panic!("a collective") };
+        let expected = Collective {
+            operation: Operation::AllGather,
+            algorithm: Algorithm::HalvingDoubling,
+            ranks: vec![HostId(1), HostId(0)],
+            shuffled: true,
+            size: Bytes(4096),
+            channels: 2,
+            chunks: 3,
+            iterations: 4,
+            gap: Span::from_micros(5),
+            start: Instant::ZERO + Span::from_micros(6),
+            common: Common { op: Op::Write, priority: Some(2), control: None },
+        };
+        assert_eq!(*one, expected);
+    }
+
+    #[test]
+    fn a_collective_that_cannot_be_is_refused_where_it_says_so_and_with_a_remedy() {
+        let told = |lines: &str| parse(&with(lines)).unwrap_err().to_string();
+        let sum = "operation = \"all-reduce\"\nsize = \"1MB\"\n";
+        for (lines, message, remedy) in [
+            (format!("{sum}hosts = [\"h0\"]\n"), "a collective among 1 hosts", "list more `hosts`"),
+            (
+                format!("{sum}hosts = [\"h0\", \"h1\", \"h0\"]\n"),
+                "`h0` has two ranks",
+                "list each of `hosts` once",
+            ),
+            (
+                format!("{sum}hosts = [\"h0\", \"h1\", \"h2\"]\nalgorithm = \"halving-doubling\"\n"),
+                "3 ranks, which is no power of two",
+                "list 2 or 4 of `hosts`",
+            ),
+            (
+                "operation = \"all-reduce\"\nsize = 2\n".to_owned(),
+                "2B are fewer octets than there are messages",
+                "octets or more",
+            ),
+            (
+                format!("{sum}algorithm = \"direct\"\n"),
+                "`all-reduce` has no algorithm `direct`",
+                "`ring`, `halving-doubling`",
+            ),
+            (
+                "operation = \"allreduce\"\nsize = 2\n".to_owned(),
+                "there is no operation `allreduce`",
+                "did you mean `all-reduce`?",
+            ),
+            (format!("{sum}op = \"read\"\n"), "op", ""),
+        ] {
+            let error = told(&lines);
+            assert!(error.contains(message) && error.contains(remedy), "{lines}: {error}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Collectives: how long they take on an idle network, that they end whatever happens to packets, and what is told of them.
+
+mod support;
+
+use roci_lab::results::{CollectiveResult, FlowStatus, Results};
+use roci_lab::run::{Go, World};
+use roci_lab::scenario::Scenario;
+use roci_lab::world::SimulatedWorld;
+use roci_transport::Status;
+use roci_units::Span;
+use support::{overrides, run, star};
+
+/// Octets around a packet's payload at most: preamble and gap 20, Ethernet with its check 18, IPv4 20, UDP 8, BTH 12, RETH 16,
+/// immediate 4, ICRC 4.
+const HEADERS: f64 = 102.0;
+const MTU: f64 = 4096.0;
+/// Octets of an acknowledgement on the wire, of which there is one for each packet: what the above says, and AETH for RETH and immediate.
+const ACK: f64 = 86.0;
+/// Octets on the wire for each of full packets' payload at most, and of the acknowledgements that share the link with them.
+const HEADED: f64 = 1.0 + (HEADERS + ACK) / MTU;
+/// Octets a second at 100 Gb/s.
+const RATE: f64 = 12.5e9;
+/// Over two links of a microsecond each.
+const LATENCY: f64 = 2e-6;
+
+/// A collective of `ranks` around one switch; `lines` are its own, `rest` are other tables.
+fn of(ranks: u32, lines: &str, rest: &str) -> String {
+    let rest = format!(
+        "start_jitter = \"0s\"\n[nic]\nmtu = 4096\n{rest}\n[[traffic]]\nkind = \"collective\"\n{lines}"
+    );
+    star(ranks, "100Gb/s", &rest)
+}
+
+/// What comes of `text` with this seed.
+fn with_seed(seed: u64, text: &str, set: &[(&str, &str)]) -> Results {
+    let scenario =
+        Scenario::parse(text, "here.toml", &overrides(set)).unwrap_or_else(|error| panic!("{error}"));
+    SimulatedWorld.run(&scenario, seed, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn only(results: &Results) -> &CollectiveResult {
+    let [one] = &results.collectives[..] else { panic!("one collective") };
+    one
+}
+
+/// The mean time of an iteration, where all are done, and all flows.
+fn time_of(results: &Results) -> f64 {
+    let one = only(results);
+    assert_eq!((one.iterations.len(), one.failed), (one.asked as usize, false));
+    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK));
+    one.times().expect("an iteration is done").0
+}
+
+/// A run in which no law holds anything back.
+fn unpaced(lines: &str, ranks: u32) -> Results {
+    run(&of(ranks, lines, ""), &[("transport.control", "none")])
+}
+
+/// What steps that send so many octets each take beyond these octets at the rate of the links and the latency: headers, one
+/// frame more, as the switch sends the last one when it has all of it, and what acknowledgements take.
+fn most_beyond(steps: impl Iterator<Item = f64> + Clone) -> f64 {
+    let headers = steps.clone().map(|octets| ((octets / MTU).ceil() * HEADERS + MTU + HEADERS) / RATE);
+    headers.sum::<f64>() + of_acknowledgements(steps)
+}
+
+/// What acknowledgements of what a rank receives take from what it sends: each of its links, to the switch and from there, carries one
+/// for each packet, and one may go before the first.
+fn of_acknowledgements(steps: impl Iterator<Item = f64>) -> f64 {
+    steps.map(|octets| 2.0 * ((octets / MTU).ceil() + 1.0) * ACK / RATE).sum()
+}
+
+/// Asserts that an iteration took what `least` says, and what follows from `steps`; and as much as is told to be ideal, but for
+/// acknowledgements.
+fn judge(results: &Results, least: f64, steps: impl Iterator<Item = f64> + Clone) {
+    let (time, ranks) = (time_of(results), only(results).ranks);
+    let ideal = only(results).ideal.expect("it began").as_secs_f64();
+    assert!(least <= ideal && ideal <= time, "{ranks} ranks: {least}, {ideal} and {time}");
+    assert!(time <= least + most_beyond(steps.clone()), "{ranks} ranks: {least} and {time}");
+    assert!(time <= ideal + of_acknowledgements(steps), "{ranks} ranks: {ideal} and {time}");
+}
+
+#[test]
+fn a_ring_takes_two_rounds_of_shards_at_the_rate_of_its_links_and_a_latency_for_each_step() {
+    for (ranks, size) in [(2, 800_000.0), (8, 8_388_608.0), (5, 10_000.0)] {
+        let steps = 2.0 * (f64::from(ranks) - 1.0);
+        let least = steps / f64::from(ranks) * size / RATE + steps * LATENCY;
+        let shards = std::iter::repeat_n(f64::ceil(size / f64::from(ranks)), 2 * (ranks as usize - 1));
+        let lines = format!("operation = \"all-reduce\"\nsize = {size}\niterations = 2\n");
+        judge(&unpaced(&lines, ranks), least, shards);
+    }
+}
+
+#[test]
+fn halving_and_doubling_sends_as_much_in_fewer_steps() {
+    for ranks in [2_u32, 8, 16] {
+        let size = 4_194_304.0;
+        let bits = ranks.trailing_zeros();
+        let halves = || (1..=bits).map(|bit| size / f64::from(1 << bit));
+        let least =
+            2.0 * (f64::from(ranks) - 1.0) / f64::from(ranks) * size / RATE + 2.0 * f64::from(bits) * LATENCY;
+        let lines = format!("operation = \"all-reduce\"\nalgorithm = \"halving-doubling\"\nsize = {size}\n");
+        judge(&unpaced(&lines, ranks), least, halves().chain(halves()));
+    }
+}
+
+#[test]
+fn chunks_hide_the_latency_of_steps_behind_one_another() {
+    let time = |chunks: u32| {
+        let lines = format!("operation = \"all-reduce\"\nsize = \"1MB\"\nchunks = {chunks}\n");
+        time_of(&unpaced(&lines, 8))
+    };
+    let (one, four) = (time(1), time(4));
+    let wire = 2.0 * 7.0 / 8.0 * 1e6 / RATE;
+    assert!(one > wire + 14.0 * LATENCY, "{one}");
+    // A step of one takes 2.5 µs and a latency of little less, and those of the others the link meanwhile: it is hardly ever idle.
+    assert!(
+        wire < four && four < HEADED * wire + 2.0 * LATENCY,
+        "{four}, and {wire} at the rate of the link"
+    );
+}
+
+#[test]
+fn a_broadcast_is_a_chain_through_which_chunks_follow_one_another() {
+    let time = |chunks: u32| {
+        let lines = format!("operation = \"broadcast\"\nsize = \"4MB\"\nchunks = {chunks}\n");
+        let results = unpaced(&lines, 4);
+        assert_eq!(results.flows.len(), 3);
+        assert!(only(&results).iterations[0].last == 3, "the last of the chain is done last");
+        time_of(&results)
+    };
+    let (whole, parts) = (time(1), time(40));
+    let wire = 4e6 / RATE;
+    assert!(whole > 3.0 * wire, "{whole}");
+    // 39 chunks after the first one has gone through three links.
+    assert!(wire < parts && parts < wire * HEADED * 43.0 / 40.0 + 3.0 * LATENCY, "{parts}");
+}
+
+const EACH: [(&str, &str); 10] = [
+    ("all-reduce", "ring"),
+    ("all-reduce", "halving-doubling"),
+    ("reduce-scatter", "ring"),
+    ("reduce-scatter", "halving-doubling"),
+    ("reduce-scatter", "direct"),
+    ("all-gather", "ring"),
+    ("all-gather", "halving-doubling"),
+    ("all-gather", "direct"),
+    ("all-to-all", "direct"),
+    ("broadcast", "ring"),
+];
+
+/// Octets that all ranks together send in an iteration, each `size` of data.
+fn sent(operation: &str, ranks: u64, size: u64) -> u64 {
+    match operation {
+        "all-reduce" => 2 * (ranks - 1) * size,
+        _ => (ranks - 1) * size,
+    }
+}
+
+#[test]
+fn each_ends_and_has_moved_its_data_whatever_links_and_hosts_do() {
+    let faults = "[transport]\ntimeout = \"200us\"\n[faults]\nloss = 0.004\ncorrupt = 0.002\nduplicate = 0.01\n\
+        reorder = { share = 0.01, by = \"5us\" }\n";
+    let late = "[transport]\nrecovery = \"irn\"\ntimeout = \"200us\"\n[faults]\nloss = 0.01\n";
+    for (operation, algorithm) in EACH {
+        let lines = format!(
+            "operation = \"{operation}\"\nalgorithm = \"{algorithm}\"\nsize = 100_003\nchannels = 2\nchunks = 3\niterations = 3\n"
+        );
+        for (rest, set) in [
+            (faults, None),
+            (late, None),
+            // Many ranks are sent to before they begin.
+            ("", Some(("start_jitter", "100us"))),
+            ("", Some(("nic.model", "delaying"))),
+            ("", Some(("nic.model", "cx5"))),
+        ] {
+            let results = run(&of(8, &lines, rest), set.as_slice());
+            let time = time_of(&results);
+            let over = only(&results).over_ideal(time).unwrap();
+            assert!(over >= 1.0, "{operation} {algorithm} {set:?}: {over}");
+            let delivered: u64 = results.flows.iter().map(|flow| flow.delivered).sum();
+            assert_eq!(delivered, 3 * sent(operation, 8, 100_003), "{operation} {algorithm} {set:?}");
+        }
+    }
+}
+
+#[test]
+fn under_each_law_and_recovery_ranks_get_on() {
+    let lines = "operation = \"all-reduce\"\nsize = \"400KB\"\nchunks = 2\niterations = 2\n";
+    let laws = ["none", "dcqcn", "dctcp", "hpcc", "swift", "nscc", "timely", "homa"];
+    let recoveries = ["irn", "srnic", "reno", "newreno", "sack"];
+    let laws = laws.map(|law| ("transport.control", law));
+    for set in laws.into_iter().chain(recoveries.map(|it| ("transport.recovery", it))) {
+        let time = time_of(&run(&of(4, lines, ""), &[set]));
+        assert!(time < 10.0 * 2.0 * 400e3 / RATE, "{set:?}: {time}");
+    }
+}
+
+#[test]
+fn an_iteration_begins_a_gap_after_the_last_rank_is_done() {
+    let lines =
+        "operation = \"all-gather\"\nsize = \"1MB\"\niterations = 4\ngap = \"7us\"\nstart = \"3us\"\n";
+    for jitter in ["0s", "1us"] {
+        let results = run(&of(4, lines, ""), &[("start_jitter", jitter)]);
+        time_of(&results);
+        let iterations = &only(&results).iterations;
+        assert_eq!(iterations[0].start.as_ps(), 3_000_000);
+        for pair in iterations.windows(2) {
+            assert_eq!(pair[1].start.since(pair[0].end), Span::from_micros(7));
+            assert!(pair[0].first_end <= pair[0].end && pair[0].start < pair[0].first_end);
+        }
+    }
+}
+
+#[test]
+fn ranks_are_where_they_are_listed_or_dealt_by_the_seed() {
+    let lines = "operation = \"all-reduce\"\nsize = \"64KB\"\nhosts = [\"h3\", \"h0\", \"h4\", \"h1\"]\n";
+    let pairs = |seed: u64, set: &[(&str, &str)]| {
+        let results = with_seed(seed, &of(6, lines, ""), set);
+        results.flows.iter().map(|flow| (flow.src, flow.dst)).collect::<Vec<_>>()
+    };
+    assert_eq!(pairs(1, &[]), [(3, 0), (0, 4), (4, 1), (1, 3)]);
+    let random = ("traffic.0.placement", "random");
+    // Of five seeds all alike would be a chance of one in 24⁴ and less.
+    let dealt: Vec<_> = (1..6).map(|seed| pairs(seed, &[random])).collect();
+    for ring in &dealt {
+        let mut ranks: Vec<u16> = ring.iter().map(|(src, _)| *src).collect();
+        assert!(ring.iter().zip(ring.iter().cycle().skip(1)).all(|(one, next)| one.1 == next.0), "{ring:?}");
+        ranks.sort_unstable();
+        assert_eq!(ranks, [0, 1, 3, 4]);
+    }
+    assert!(dealt.iter().any(|ring| *ring != dealt[0]));
+}
+
+#[test]
+fn a_rank_that_is_cut_off_ends_the_collective_with_the_reason_and_the_rest_flushed() {
+    let rest = "[transport]\ntimeout = \"50us\"\nretry = 2\n[[faults.on]]\nlink = \"h2-s0\"\nloss = 1\nfrom = \"100us\"\n";
+    let lines = "operation = \"all-reduce\"\nsize = \"1MB\"\niterations = 50\n";
+    let results = run(&of(4, lines, rest), &[("stop", "20ms")]);
+    let one = only(&results);
+    assert!(one.failed && one.iterations.len() < 50);
+    let with =
+        |status| results.flows.iter().filter(|flow| flow.status == FlowStatus::Completed(status)).count();
+    assert_eq!((with(Status::TransportRetryCounterExceeded), with(Status::WorkRequestFlushed)), (1, 3));
+    assert!(results.simulated.as_ps() < 20_000_000_000, "the run ends with its traffic");
+}
+
+#[test]
+fn one_seed_gives_one_result_and_jitter_comes_from_it() {
+    let lines = "operation = \"all-reduce\"\nsize = \"256KB\"\niterations = 5\nchannels = 2\n";
+    let iterations = |seed: u64| {
+        let set = [("start_jitter", "2us")];
+        let results = with_seed(seed, &of(4, lines, "[faults]\nloss = 0.001\n"), &set);
+        (only(&results).iterations.clone(), results.events)
+    };
+    assert_eq!(iterations(7), iterations(7));
+    assert_ne!(iterations(7), iterations(8));
+}
+
+#[test]
+fn a_slow_host_is_found() {
+    let links = |host: u32| {
+        let rate = if host == 2 { "25Gb/s" } else { "100Gb/s" };
+        format!("{{ a = \"h{host}\", b = \"s\", rate = \"{rate}\", delay = \"1us\" }},\n")
+    };
+    let links: String = (0..4).map(links).collect();
+    let text = format!(
+        "start_jitter = \"0s\"\n[topology]\nkind = \"graph\"\nhosts = [\"h0\", \"h1\", \"h2\", \"h3\"]\nswitches = [\"s\"]\nlinks = [\n{links}]\n\
+         [switch]\npfc = true\necn = false\n[transport]\ncontrol = \"none\"\n\
+         [[traffic]]\nkind = \"collective\"\noperation = \"broadcast\"\nsize = \"1MB\"\n"
+    );
+    let results = run(&text, &[]);
+    let slowest = only(&results).iterations[0].slowest.unwrap();
+    // To it and from it: 1 MB at 25 Gb/s each, and the second of the two is ACKed on the slow link too.
+    assert!([2, 3].contains(&slowest.host) && slowest.time > Span::from_micros(320), "{slowest:?}");
+    assert!(only(&results).over_ideal(time_of(&results)).unwrap() < 1.01);
+}
