@@ -1,6 +1,7 @@
 //! What is printed: of one run its flows and switches, of several a line each.
 
 mod bridge;
+mod collective;
 mod depths;
 mod program;
 mod traffic;
@@ -163,6 +164,7 @@ fn run(results: &Results) -> String {
         }
     }
     text.push_str(&traffic::tables(results));
+    text.push_str(&collective::tables(results));
     text.push('\n');
     text.push_str(&lines(&switches(results)));
     text.push_str(&depths::table_of(results));

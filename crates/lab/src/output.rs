@@ -7,10 +7,12 @@
 //! | [`summary`], `nic`, `traffic` | `summary.json` |
 //! | [`flows`] | `flows.csv` |
 //! | [`links`] | `links.csv` |
+//! | [`collectives`] | `collectives.csv` |
 //! | [`series`] | `series.parquet` |
 //! | [`pcap`] | packet captures in pcapng |
 //! | [`report`] | `report.html`, of one run or of several side by side |
 
+pub mod collectives;
 pub mod digits;
 pub mod flows;
 pub mod folder;
@@ -56,7 +58,8 @@ pub enum OutputError {
     },
 }
 
-/// Writes `results` into `folder`: `flows.csv`, `links.csv`, `series.parquet`, `report.html` and `summary.json`.
+/// Writes `results` into `folder`: `flows.csv`, `links.csv`, `series.parquet`, `report.html` and `summary.json`;
+/// `collectives.csv` where there are collectives.
 ///
 /// `clock` gives seconds since any origin; what passes is noted in the results and goes into `summary.json`, which is
 /// written last.
@@ -67,6 +70,9 @@ pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) 
     let began = clock();
     write(&folder.join("flows.csv"), |file| flows::write(file, results))?;
     write(&folder.join("links.csv"), |file| links::write(file, results))?;
+    if !results.collectives.is_empty() {
+        write(&folder.join("collectives.csv"), |file| collectives::write(file, results))?;
+    }
     write(&folder.join("series.parquet"), |file| series::write(file, results))?;
     write(&folder.join("report.html"), |file| report::write(file, results))?;
     let recorded: Vec<_> = results.programs.iter().filter(|program| !program.events.is_empty()).collect();

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The names of files that we write; captures, the plots of figures, and the events of one of several programs besides.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "summary.json",
     "flows.csv",
     "links.csv",
+    "collectives.csv",
     "series.parquet",
     "events.txt",
     "report.html",

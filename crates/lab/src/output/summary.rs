@@ -1,5 +1,6 @@
 //! `summary.json`: what a run found out, for programs. Its fields are a promise; `docs/guide/output.md` lists them.
 
+use super::collectives::CollectiveRecord;
 use super::nic::NicRecord;
 use super::traffic::TrafficRecord;
 use crate::results::{
@@ -65,6 +66,10 @@ impl Serialize for Summary<'_> {
             map.serialize_entry("queues", &List(deepest, QueueRecord::new))?;
         }
         map.serialize_entry("traffic", &List(&results.traffic, |it| TrafficRecord::new(it, results)))?;
+        if !results.collectives.is_empty() {
+            let collectives = List(&results.collectives, |it| CollectiveRecord::new(it, results));
+            map.serialize_entry("collectives", &collectives)?;
+        }
         if !results.programs.is_empty() {
             map.serialize_entry("programs", &List(&results.programs, |it| ProgramRecord::new(it, results)))?;
         }
