@@ -63,12 +63,7 @@ pub enum Fault {
         jitter: Span,
     },
     /// The link goes up and down in turn, up first. A packet is lost if the link is down as its transmission begins.
-    Flap {
-        /// How long it is up.
-        up: Span,
-        /// How long it is down.
-        down: Span,
-    },
+    Flap(Turns),
     /// The far end keeps `priority` paused.
     PauseStorm {
         /// The priority.
@@ -83,6 +78,31 @@ pub enum Fault {
         /// The least time between two CNPs.
         cooldown: Span,
     },
+}
+
+/// What goes down and comes up again for as long as it is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// When the first of its turns began, up: not after it came into force, and before it where something else was in force
+    /// in its place.
+    pub began: Instant,
+    /// How long it is up.
+    pub up: Span,
+    /// How long it is down.
+    pub down: Span,
+}
+
+impl Turns {
+    /// The first instant from `time` on at which it is down, in picoseconds.
+    pub(crate) fn next_down(&self, time: u64) -> u64 {
+        let (turn, up) = (self.turn(time), self.up.as_ps());
+        if turn >= up { time } else { time + (up - turn) }
+    }
+
+    /// How much of its turn, up and down, is over at `time`.
+    fn turn(&self, time: u64) -> u64 {
+        time.saturating_sub(self.began.as_ps()) % (self.up + self.down).as_ps()
+    }
 }
 
 /// Why a fault makes no sense.
@@ -119,7 +139,7 @@ impl Fault {
                 (proper(&[to_bad, to_good, loss_good, loss_bad]), true)
             }
             Self::Delay { .. } => (true, true),
-            Self::Flap { up, down } => (true, !(up + down).is_zero()),
+            Self::Flap(Turns { up, down, .. }) => (true, !(up + down).is_zero()),
             Self::ForgedCnp { window, .. } => (true, !window.is_zero()),
             Self::PauseStorm { priority } if priority > 7 => return Err(FaultError::Priority),
             Self::PauseStorm { .. } => (true, true),
@@ -409,11 +429,7 @@ impl Node {
                 self.last = held.max(self.last.saturating_add(behind.as_ps()));
                 Fate::Until(self.last)
             }
-            Fault::Flap { up, down } => {
-                let period = (up + down).as_ps();
-                let is_down = |time: u64| time.saturating_sub(self.start) % period >= up.as_ps();
-                if is_down(now) { Fate::Lost } else { Fate::Pass }
-            }
+            Fault::Flap(turns) if turns.next_down(now) == now => Fate::Lost,
             _ => Fate::Pass,
         }
     }

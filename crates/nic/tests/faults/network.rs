@@ -2,6 +2,7 @@
 
 use crate::case::{Case, FaultChoice};
 use crate::run::NDP;
+use roci_fabric::fault::Turns;
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::topology::{Dumbbell, LeafSpine, Star, Tree};
 use roci_fabric::{FabricConfig, Fault, FaultSpec};
@@ -139,6 +140,6 @@ fn fault(choice: &FaultChoice) -> Fault {
         3 => Fault::Duplicate(chance),
         4 => Fault::Reorder { chance, delay: Span::from_micros(5) },
         5 => Fault::Delay { delay: share(10_000), jitter: share(20_000) },
-        _ => Fault::Flap { up: Span::from_micros(300), down: share(30_000) },
+        _ => Fault::Flap(Turns { began: Instant::ZERO, up: Span::from_micros(300), down: share(30_000) }),
     }
 }

@@ -1,9 +1,15 @@
 //! What stands on a link and what it does to packets.
 
 use super::*;
+use crate::fault::Turns;
 
 pub(super) fn always(link: u32, from: NodeId, fault: Fault) -> FaultSpec {
     FaultSpec { link, from, start: Instant::ZERO, until: Instant::NEVER, fault }
+}
+
+/// A link that is up for 30 us from the beginning, down for 10 us, and so on.
+fn flap() -> Fault {
+    Fault::Flap(Turns { began: Instant::ZERO, up: Span::from_micros(30), down: Span::from_micros(10) })
 }
 
 /// Host 0 sends `count` frames to host 1 over a star of two; the faults stand on host 0's link.
@@ -101,11 +107,27 @@ fn delayed_packets_follow_each_other_as_the_link_lets_them_also_when_the_delay_i
 
 #[test]
 fn a_flapping_link_loses_what_is_sent_while_it_is_down() {
-    let flap = Fault::Flap { up: Span::from_micros(30), down: Span::from_micros(10) };
-    let fabric = faulty(&[flap], 4_000);
+    let fabric = faulty(&[flap()], 4_000);
     assert!((980..1_080).contains(&(4_000 - fabric.nics.arrivals.len())), "a quarter of the time");
     let sent_at = |n: u32| u64::from(n) * wire_time(1_000);
     assert!(order(&fabric).into_iter().all(|n| sent_at(n) % 40_000_000 < 30_000_000));
+}
+
+#[test]
+fn a_flap_that_comes_into_force_later_is_where_it_would_be_by_then() {
+    let start = Instant::from_ps(75_000_000);
+    let faults = vec![FaultSpec { start, ..always(0, NodeId(0), flap()) }];
+    let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
+    fabric.nics.queues[0].extend((0..1_500).map(|n| Packet { flow: n, ..data(0, 1, 3, 1_000) }));
+    fabric.net.kick(HostId(0));
+    fabric.run_until(SECOND);
+    let down = |n: u32| {
+        let at = u64::from(n) * wire_time(1_000);
+        at >= 75_000_000 && at % 40_000_000 >= 30_000_000
+    };
+    let arrived: Vec<u32> = (0..1_500).filter(|&n| !down(n)).collect();
+    assert_eq!(order(&fabric), arrived);
+    assert!(arrived.len() < 1_500 - 100, "it was down for fifteen microseconds");
 }
 
 #[test]
