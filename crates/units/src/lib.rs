@@ -7,6 +7,7 @@
 //! | [`sequence`] | [`Psn`] and [`Qpn`], the 24-bit numbers of the InfiniBand transport |
 //! | [`random`] | [`Random`], the seeded source of chance |
 //! | [`ratio`] | [`Ratio`], an exact fraction such as `1/256` or `1%` |
+//! | [`errors`] | [`BitErrorRate`], how often a bit is wrong |
 //! | [`text`] | reading all of them from text: `"10 Gb/s"`, `"1us"`, `"5KiB"`, `"1/256"` |
 //!
 //! Everything is integer arithmetic: the same input gives the same result on every machine.
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod data;
+pub mod errors;
 pub mod random;
 pub mod ratio;
 pub mod sequence;
@@ -21,6 +23,7 @@ pub mod text;
 pub mod time;
 
 pub use data::{BitsPerSec, Bytes, Pace};
+pub use errors::BitErrorRate;
 pub use random::Random;
 pub use ratio::Ratio;
 pub use sequence::{Psn, Qpn};

@@ -3,7 +3,7 @@
 //! A number (`10`, `2.5`), an optional space, a unit. A bare number has a unit only where none is needed: octets
 //! and ratios. Decimal prefixes of octets are powers of 1000 (`KB`), binary ones of 1024 (`KiB`).
 
-use crate::{BitsPerSec, Bytes, Ratio, Span};
+use crate::{BitErrorRate, BitsPerSec, Bytes, Ratio, Span};
 use core::fmt;
 use core::str::FromStr;
 
@@ -77,6 +77,15 @@ impl<'a> Decimal<'a> {
             return Err(ParseError::Range);
         }
         u64::try_from(scaled / divisor).map_err(|_| ParseError::Range)
+    }
+
+    /// The power of ten that stands behind it, as in `1e-6`; zero where nothing does.
+    fn exponent(&self, expected: &'static str) -> Result<i16, ParseError> {
+        if self.unit.is_empty() {
+            return Ok(0);
+        }
+        let exponent = self.unit.strip_prefix(['e', 'E']).and_then(|exponent| exponent.parse().ok());
+        exponent.ok_or(ParseError::Unit { expected })
     }
 }
 
@@ -163,12 +172,9 @@ impl FromStr for Ratio {
         let decimal = Decimal::read(text, EXPECTED)?;
         // Powers of ten above and below the line; more than 18 fit into no ratio.
         let (above, below) = match decimal.unit {
-            "" => (0, 0),
             "%" => (0, 2),
-            unit => {
-                let exponent =
-                    unit.strip_prefix(['e', 'E']).and_then(|exponent| exponent.parse::<i16>().ok());
-                let exponent = exponent.ok_or(ParseError::Unit { expected: EXPECTED })?;
+            _ => {
+                let exponent = decimal.exponent(EXPECTED)?;
                 (u32::from(exponent.max(0).unsigned_abs()), u32::from(exponent.min(0).unsigned_abs()))
             }
         };
@@ -179,6 +185,26 @@ impl FromStr for Ratio {
         let (upper, lower) =
             (scaled(decimal.digits, above)?, scaled(1, decimal.places.saturating_add(below))?);
         Self::checked(upper, lower).ok_or(ParseError::Range)
+    }
+}
+
+impl FromStr for BitErrorRate {
+    type Err = ParseError;
+
+    /// Reads `"1e-9"`, `"2.5e-12"`, `"0"`, to the nearest step.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: &str = "a number such as 1e-9";
+        let decimal = Decimal::read(text, EXPECTED)?;
+        let exponent = decimal.exponent(EXPECTED)?;
+        if exponent > 0 {
+            return Err(ParseError::Range);
+        }
+        let places = decimal.places + u32::from(exponent.unsigned_abs());
+        let (below, scaled) = (10u128.checked_pow(places), decimal.digits.checked_mul(1 << 64));
+        let (below, scaled) = below.zip(scaled).ok_or(ParseError::Range)?;
+        let steps = (scaled / below).checked_add(u128::from(scaled % below >= below.div_ceil(2)));
+        let steps = steps.and_then(|steps| u64::try_from(steps).ok());
+        steps.and_then(Self::from_steps).ok_or(ParseError::Range)
     }
 }
 
@@ -203,6 +229,9 @@ mod tests {
         assert_eq!("1%".parse(), Ok(Ratio::new(1, 100)));
         assert_eq!("1e-6".parse(), Ok(Ratio::new(1, 1_000_000)));
         assert_eq!("2.5E2".parse(), Ok(Ratio::new(250, 1)));
+        assert_eq!("0.5".parse(), Ok(BitErrorRate::from_steps(1 << 63).unwrap()));
+        assert_eq!("1e-15".parse(), Ok(BitErrorRate::from_steps(18_447).unwrap()));
+        assert_eq!("25E-16".parse(), "0.0025e-12".parse::<BitErrorRate>());
     }
 
     #[test]
@@ -214,6 +243,9 @@ mod tests {
         assert!(matches!("fast".parse::<BitsPerSec>(), Err(ParseError::NotANumber { .. })));
         assert_eq!("0.0001ps".parse::<Span>(), Err(ParseError::Range));
         assert_eq!("1/0".parse::<Ratio>(), Err(ParseError::Range));
+        assert_eq!("0.6".parse::<BitErrorRate>(), Err(ParseError::Range));
+        assert_eq!("1e-40".parse::<BitErrorRate>(), Err(ParseError::Range));
+        assert!(matches!("1%".parse::<BitErrorRate>(), Err(ParseError::Unit { .. })));
     }
 
     proptest! {
@@ -231,6 +263,7 @@ mod tests {
             let _ = text.parse::<Bytes>();
             let _ = text.parse::<BitsPerSec>();
             let _ = text.parse::<Ratio>();
+            let _ = text.parse::<BitErrorRate>();
         }
     }
 }
