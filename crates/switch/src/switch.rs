@@ -610,6 +610,22 @@ impl Switch {
         Some(Departure { handle, priority, resume, behind })
     }
 
+    /// Forgets everything, as a switch does that loses its power: `lost` is told of each packet that it held, which the
+    /// caller ends. What it has counted stays, and its peers are not told that they may send again.
+    pub fn clear<L, F: Frames>(&mut self, ports: &mut [Port<L>], frames: &mut F, mut lost: impl FnMut(u32)) {
+        for place in (self.first_port..).take(self.counters.len()) {
+            // What is lost is not marked.
+            let red = core::mem::take(&mut ports[place as usize].red);
+            while let Some(departure) = self.dequeue(ports, frames, place, u8::MAX) {
+                lost(departure.handle);
+            }
+            let port = &mut ports[place as usize];
+            (port.red, port.headers) = (red, 0);
+        }
+        // The last packet of an account has let its peer go on.
+        debug_assert_eq!(self.used, 0, "each packet was charged once");
+    }
+
     /// Takes a packet off the account of its ingress port, the headroom first; whether its peer may send again.
     #[inline]
     fn release_lossless<L>(

@@ -535,3 +535,39 @@ proptest! {
         prop_assert!(bench.ports.iter().all(|port| port.pausing() == 0), "an empty buffer pauses nobody");
     }
 }
+
+#[test]
+fn a_switch_that_is_cleared_has_lost_every_packet_once_and_owes_nothing() {
+    let trim = Some(Trim { random_tail: false, ..TRIM });
+    for queues in [Buffering::PerPriority, Buffering::PerFlow] {
+        // Priority 3 is lossless, and what is beyond 3000 octets of priority 2 is trimmed to priority 7.
+        let config = SwitchConfig {
+            queues,
+            trim,
+            ecn: Some(Red { kmin: Bytes(0), ..Red::default() }),
+            ..lossless(100_000)
+        };
+        let mut bench = Bench::new(&config);
+        let free = bench.switch.free();
+        let mut held = Vec::new();
+        for n in 0..60 {
+            let frame = Frame { ingress: n % 2, flow: n % 5, priority: 2 + (n % 2) as u8, ..data(1_000) };
+            let handle = u32::try_from(bench.slab.0.len()).unwrap();
+            if bench.admit(2 + n % 3 / 2, frame).outcome != Outcome::Dropped {
+                held.push(handle);
+            }
+        }
+        assert!(bench.ports[1].pausing() != 0, "the account of one port is full");
+        let Bench { switch, ports, slab } = &mut bench;
+        let mut lost = Vec::new();
+        switch.clear(ports, slab, |handle| lost.push(handle));
+        lost.sort_unstable();
+        assert_eq!(lost, held);
+        assert_eq!((switch.used(), switch.free()), (0, free));
+        assert!(ports.iter().all(|port| port.backlog() == 0 && port.pausing() == 0));
+        assert!((0..4).all(|port| switch.counters(port).marked == 0 && switch.held(ports, port, 3) == 0));
+        // It works as a new one does.
+        assert_eq!(bench.admit(2, data(1_000)).outcome, Outcome::Queued);
+        assert_eq!(bench.drain(2).len(), 1);
+    }
+}
