@@ -2,7 +2,9 @@
 
 use crate::graph::Graph;
 use crate::link::PENDING;
-use crate::net::{ARRIVE, BuildError, FREE, FabricConfig, LEAVE, Net, PAUSE, STORM, WAKE};
+use crate::net::{
+    ARRIVE, BuildError, FREE, FabricConfig, LEAVE, Net, OUTAGE, PAUSE, RATE, REROUTE, STORM, WAKE,
+};
 use crate::nics::Nics;
 use crate::packet::{HostId, Marks, PacketId};
 use crate::queue::{HORIZON_PS, Key};
@@ -109,6 +111,9 @@ impl<N: Nics> Fabric<N> {
             WAKE => self.wake(handle),
             PAUSE => self.pause(handle),
             LEAVE => self.net.pause_leaves(handle),
+            RATE => self.net.change_rate(handle),
+            OUTAGE => self.net.turn_outage(handle),
+            REROUTE => self.net.reroute(handle),
             _ => {
                 debug_assert_eq!(kind, STORM);
                 self.net.storm(handle);
@@ -310,15 +315,7 @@ impl<N: Nics> Fabric<N> {
     fn pause(&mut self, handle: u32) {
         let (port, priority, on) = (handle & 0xfff_ffff, (handle >> 28 & 7) as u8, handle >> 31 != 0);
         if self.net.pause_arrived(port, priority, on) {
-            self.serve_resumed(port);
-        }
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
-    fn serve_resumed(&mut self, port: u32) {
-        match self.net.switch_of(port) {
-            Some(switch) => self.net.serve_soon(switch, port),
-            None => self.net.kick(HostId(port as u16)),
+            self.net.resume(port);
         }
     }
 

@@ -3,11 +3,12 @@
 //! Several may stand in line; a packet passes them in the order in which they were given. Each draws from a stream
 //! of chance of its own, so one more disturbs no other. PAUSE frames are exempt.
 
+use crate::change::Outage;
 use crate::graph::NodeId;
 use crate::net::STORM;
 use crate::packet::Packet;
 use crate::queue::EventQueue;
-use roci_units::{BitsPerSec, Instant, Random, Ratio, Span};
+use roci_units::{BitErrorRate, BitsPerSec, Instant, Random, Ratio, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use std::collections::VecDeque;
 use std::fmt;
@@ -43,6 +44,8 @@ pub enum Fault {
         /// The loss while bad.
         loss_bad: Ratio,
     },
+    /// Loses each packet of which a bit is wrong: the frame's check sequence tells.
+    BitErrors(BitErrorRate),
     /// Damages each packet with this probability; the receiver's ICRC finds out.
     Corrupt(Ratio),
     /// Sends a second copy at the same time with this probability.
@@ -64,6 +67,11 @@ pub enum Fault {
     },
     /// The link goes up and down in turn, up first. A packet is lost if the link is down as its transmission begins.
     Flap(Turns),
+    /// The link is down: it loses everything.
+    Down,
+    /// The link runs at this rate, which is not above the one that it is built for. What is being sent as it changes ends as it
+    /// began; the switch has its thresholds and its headroom for the other rate.
+    Rate(BitsPerSec),
     /// The far end keeps `priority` paused.
     PauseStorm {
         /// The priority.
@@ -99,6 +107,11 @@ impl Turns {
         if turn >= up { time } else { time + (up - turn) }
     }
 
+    /// When it comes up, if it is down at `time`.
+    pub(crate) fn next_up(&self, time: u64) -> u64 {
+        time + (self.up + self.down).as_ps() - self.turn(time)
+    }
+
     /// How much of its turn, up and down, is over at `time`.
     fn turn(&self, time: u64) -> u64 {
         time.saturating_sub(self.began.as_ps()) % (self.up + self.down).as_ps()
@@ -116,6 +129,8 @@ pub enum FaultError {
     Priority,
     /// A flapping link needs times, and a window must have a length.
     Times,
+    /// A rate of zero, or above the link's own.
+    Rate,
 }
 
 impl fmt::Display for FaultError {
@@ -125,6 +140,7 @@ impl fmt::Display for FaultError {
             Self::Probability => "a probability above 1",
             Self::Priority => "a priority above 7",
             Self::Times => "a time of zero where a length is needed",
+            Self::Rate => "a rate of zero or above the link's own",
         })
     }
 }
@@ -138,7 +154,7 @@ impl Fault {
             Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
                 (proper(&[to_bad, to_good, loss_good, loss_bad]), true)
             }
-            Self::Delay { .. } => (true, true),
+            Self::Delay { .. } | Self::BitErrors(_) | Self::Down | Self::Rate(_) => (true, true),
             Self::Flap(Turns { up, down, .. }) => (true, !(up + down).is_zero()),
             Self::ForgedCnp { window, .. } => (true, !window.is_zero()),
             Self::PauseStorm { priority } if priority > 7 => return Err(FaultError::Priority),
@@ -215,10 +231,34 @@ struct Node {
 }
 
 /// The faults of one direction of a link.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Line {
     nodes: Vec<Node>,
+    /// When the switch that sends into it is down, and when the one at its other end is.
+    sender: Vec<Outage>,
+    receiver: Vec<Outage>,
     counters: FaultCounters,
+}
+
+/// When a frame is sent, in picoseconds.
+#[derive(Clone, core::marker::Copy, Debug)]
+pub(crate) struct Passage {
+    /// Its first octet leaves.
+    pub(crate) now: u64,
+    /// Its last one has left.
+    pub(crate) end: u64,
+    /// It is there.
+    pub(crate) arrival: u64,
+}
+
+impl Line {
+    /// Whether a switch that fails takes what is sent with it: one that sends what has not left it whole, one that receives
+    /// what is on its way.
+    fn cuts(&self, passage: Passage) -> bool {
+        let Passage { now, end, arrival } = passage;
+        self.sender.iter().any(|outage| outage.meets(now, end))
+            || self.receiver.iter().any(|outage| outage.meets(now, arrival))
+    }
 }
 
 /// A pause storm: its port is the one that sends the PAUSE frames.
@@ -239,6 +279,8 @@ pub(crate) struct Faults {
     storms: Vec<Storm>,
     /// By port, bits of the priorities that it storms with. It ends with the last port that has stormed.
     storming: Vec<u8>,
+    /// Packets lost elsewhere than on links.
+    pub(crate) lost_elsewhere: u64,
     /// Room for what comes out of a link.
     pub(crate) copies: Vec<Copy>,
 }
@@ -292,12 +334,7 @@ impl Faults {
             queue.push_at(spec.start.as_ps(), STORM, handle);
             queue.push_at(spec.until.as_ps().max(spec.start.as_ps()), STORM, handle + 1);
         }
-        let entry = at_port(&mut self.of_port, port, NONE);
-        if *entry == NONE {
-            *entry = self.lines.len() as u32;
-            self.lines.push(Line { nodes: Vec::new(), counters: FaultCounters::default() });
-        }
-        self.lines[*entry as usize].nodes.push(Node {
+        self.line(port).nodes.push(Node {
             fault: spec.fault,
             start: spec.start.as_ps(),
             until: spec.until.as_ps(),
@@ -310,6 +347,41 @@ impl Faults {
             ready_at: 0,
         });
         Ok(())
+    }
+
+    /// The faults of the link that `port` sends into, none at first.
+    #[expect(clippy::cast_possible_truncation, reason = "no more than ports")]
+    fn line(&mut self, port: u32) -> &mut Line {
+        let entry = at_port(&mut self.of_port, port, NONE);
+        if *entry == NONE {
+            *entry = self.lines.len() as u32;
+            self.lines.push(Line::default());
+        }
+        &mut self.lines[*entry as usize]
+    }
+
+    /// A switch has an outage: the one that sends into `port`'s link, or the one at its other end.
+    pub(crate) fn cut(&mut self, port: u32, outage: &Outage, sends: bool) {
+        let line = self.line(port);
+        if sends { &mut line.sender } else { &mut line.receiver }.push(*outage);
+    }
+
+    /// Whether a frame that `port` sends is lost with a switch that fails.
+    pub(crate) fn cuts(&self, port: u32, passage: Passage) -> bool {
+        self.place(port).is_some_and(|place| self.lines[place].cuts(passage))
+    }
+
+    /// Whether the switch that sends into `port`'s link is down at some instant of `from..=to`.
+    pub(crate) fn is_cut(&self, port: u32, from: u64, to: u64) -> bool {
+        let outages = self.place(port).map_or(&[][..], |place| &self.lines[place].sender);
+        outages.iter().any(|outage| outage.meets(from, to))
+    }
+
+    /// `port`'s link has another rate from now on.
+    pub(crate) fn set_rate(&mut self, port: u32, rate: BitsPerSec) {
+        if let Some(place) = self.place(port) {
+            self.lines[place].nodes.iter_mut().for_each(|node| node.rate = rate);
+        }
     }
 
     pub(crate) fn counters(&self, port: u32) -> Option<&FaultCounters> {
@@ -343,15 +415,15 @@ impl Faults {
         *at_port(&mut self.storming, from, 0) = bits;
     }
 
-    /// A packet is sent into `port`'s link now and would arrive at `arrival`. Adds what comes out to `copies`.
+    /// A packet is sent into `port`'s link, and without faults would arrive so. Adds what comes out to `copies`.
     pub(crate) fn cross(
         &mut self,
         port: u32,
-        now: u64,
-        arrival: u64,
+        passage: Passage,
         packet: &Packet,
         copies: &mut Vec<Copy>,
     ) -> Crossing {
+        let Passage { now, end, arrival } = passage;
         let Some(place) = self.place(port) else {
             copies.push(Copy { arrival, corrupt: false });
             return Crossing { forge: false, lost: 0 };
@@ -390,6 +462,13 @@ impl Faults {
             }
             copies.drain(kept..entered);
         }
+        if !(line.sender.is_empty() && line.receiver.is_empty()) {
+            let before = copies.len();
+            copies.retain(|copy| !line.cuts(Passage { now, end, arrival: copy.arrival }));
+            for _ in copies.len()..before {
+                line.counters.dropped.add(octets);
+            }
+        }
         for copy in copies.iter() {
             let counters = &mut line.counters;
             if copy.corrupt { &mut counters.corrupted } else { &mut counters.left }.add(octets);
@@ -409,6 +488,7 @@ impl Node {
         let random = &mut self.random;
         match self.fault {
             Fault::Loss(p) if random.chance(p) => Fate::Lost,
+            Fault::BitErrors(rate) if random.next_u64() >= rate.survival(packet.frame.into()) => Fate::Lost,
             Fault::Corrupt(p) if random.chance(p) => Fate::Corrupt,
             Fault::Duplicate(p) if random.chance(p) => Fate::Twice,
             Fault::Reorder { chance, delay } if random.chance(chance) => {
@@ -430,6 +510,7 @@ impl Node {
                 Fate::Until(self.last)
             }
             Fault::Flap(turns) if turns.next_down(now) == now => Fate::Lost,
+            Fault::Down => Fate::Lost,
             _ => Fate::Pass,
         }
     }

@@ -3,7 +3,7 @@
 //! A hop is one event, the arrival, which is scheduled when the transmission begins. The end of a transmission is an
 //! event only where something waits for it.
 
-use crate::fault::{Copy, Crossing};
+use crate::fault::{Copy, Crossing, Passage};
 use crate::link::{FAULTY, PENDING, SPECIAL, TAPPED, TAPPED_AFAR, UNEVEN};
 use crate::net::{ARRIVE, FREE, LEAVE, Net, PAUSE};
 use crate::packet::{HostId, Marks, Packet, PacketId};
@@ -22,7 +22,7 @@ impl Net {
         let packet = &self.packets[id];
         let (egress, bit) = (packet.next, 1 << packet.priority);
         if egress == NOWHERE {
-            return self.lose(id);
+            return self.lose_elsewhere(id);
         }
         let port = &self.ports[egress as usize];
         let end = &port.link;
@@ -84,6 +84,13 @@ impl Net {
         let (destination, flow) = (self.packets[id].destination, self.packets[id].flow);
         self.packets[id].next = self.next_egress(self.hosts.len() as u32 + switch, destination, flow);
         self.arrive(id);
+    }
+
+    /// A packet is lost by a fault, and not on a link.
+    #[cold]
+    pub(crate) fn lose_elsewhere(&mut self, id: PacketId) {
+        self.faults.lost_elsewhere += 1;
+        self.lose(id);
     }
 
     #[cold]
@@ -163,8 +170,8 @@ impl Net {
         let pace = if end.flags & UNEVEN != 0 { self.paces.get_mut(port as usize) } else { None };
         let time = class.time(u32::from(self.packets[id].frame), pace).as_ps();
         end.free_at = now + time;
-        let arrival = end.free_at + class.delay_ps;
-        let flags = end.flags;
+        let (flags, end) = (end.flags, end.free_at);
+        let arrival = end + class.delay_ps;
         if flags & TAPPED != 0 {
             self.record(port, true, id);
         }
@@ -177,7 +184,8 @@ impl Net {
         }
         let packet = self.packets[id];
         let mut copies = std::mem::take(&mut self.faults.copies);
-        let Crossing { forge, lost } = self.faults.cross(port, now, arrival, &packet, &mut copies);
+        let Crossing { forge, lost } =
+            self.faults.cross(port, Passage { now, end, arrival }, &packet, &mut copies);
         if forge {
             self.forged.push((port, packet));
         }
@@ -220,7 +228,7 @@ impl Net {
     }
 
     /// A PAUSE frame leaves with what has changed before its first octet does: one waits at most at a port.
-    fn emit_pause(&mut self, port: u32, priority: u8, on: bool) {
+    pub(crate) fn emit_pause(&mut self, port: u32, priority: u8, on: bool) {
         let pauses = &mut self.pauses[port as usize];
         let bit = 1 << priority;
         pauses.asks = if on { pauses.asks | bit } else { pauses.asks & !bit };
@@ -250,11 +258,15 @@ impl Net {
         let end = &self.ports[port as usize].link;
         let (peer, tapped) = (end.peer, end.flags & TAPPED != 0);
         let arrival = end.free_at + self.classes[usize::from(end.class)].delay_ps;
+        // Who fails pauses nobody, with what is on its way as little as with what is not.
+        let lost = self.faults.cuts(port, Passage { now: self.queue.now(), end: arrival, arrival });
         // What is to stop stops before what may go on does.
         for (on, priorities) in [(true, asks & changed), (false, changed & !asks)] {
             for priority in (0..8).filter(|priority| priorities >> priority & 1 == 1) {
                 let handle = peer | u32::from(priority) << 28 | u32::from(on) << 31;
-                self.queue.push_at(arrival, PAUSE, handle);
+                if !lost {
+                    self.queue.push_at(arrival, PAUSE, handle);
+                }
                 if tapped {
                     self.record_pause(port, true, priority, on);
                 }
@@ -268,10 +280,7 @@ impl Net {
         let (victim, priority) = self.faults.storm_at(handle);
         let port = self.peer(victim);
         // What the port itself pauses stays paused through the storm and after it.
-        let own = match self.hosts.get(port as usize) {
-            Some(host) => host.pausing,
-            None => self.ports[port as usize].pausing(),
-        };
+        let own = self.pausing(port);
         let before = own | self.faults.storms(port);
         self.faults.turn_storm(handle, port);
         let after = own | self.faults.storms(port);
@@ -280,9 +289,21 @@ impl Net {
         }
     }
 
+    /// Bit p: the node of `port` has its peer pause priority p, storms aside.
+    pub(crate) fn pausing(&self, port: u32) -> u8 {
+        match self.hosts.get(port as usize) {
+            Some(host) => host.pausing,
+            None => self.ports[port as usize].pausing(),
+        }
+    }
+
     /// Puts a packet on its way to the node that sends into `port`'s link, as if from that link.
     pub(crate) fn inject(&mut self, port: u32, packet: Packet) {
         let (owner, delay) = (self.owner(port), self.class(port).delay_ps);
+        let now = self.queue.now();
+        if self.faults.is_cut(port, now, now + delay) {
+            return; // the node has failed by then
+        }
         let next = self.next_egress(owner, packet.destination, packet.flow);
         let id = self.packets.alloc(Packet { port, next, ..packet });
         self.queue.push_after(delay, ARRIVE, id.0);

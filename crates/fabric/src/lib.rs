@@ -11,6 +11,7 @@
 //! | [`queue`], `wheel` | what happens next: the event queue, and the timing wheel in it |
 //! | `hop` | from switch to switch: arrival, wait, transmission |
 //! | `link` | a direction of a link, as its port knows it |
+//! | [`change`] | links that slow down, switches that fail, and the routes around what is down |
 //! | [`net`] | everything but the NICs, and what a NIC may ask of it |
 //! | [`fabric`] | the network with its NICs, and the loop that runs it |
 //! | [`fault`] | loss, damage, delay, pause storms, forged CNPs |
@@ -18,6 +19,7 @@
 //! | [`tap`] | what a capture records |
 #![forbid(unsafe_code)]
 
+pub mod change;
 pub mod deadlock;
 pub mod fabric;
 pub mod fault;
@@ -34,6 +36,7 @@ pub mod tap;
 pub mod topology;
 mod wheel;
 
+pub use change::{Outage, Part};
 pub use fabric::{Fabric, Stopped};
 pub use fault::{Fault, FaultSpec};
 pub use net::{BuildError, FabricConfig, Net};

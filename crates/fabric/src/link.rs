@@ -1,7 +1,7 @@
 //! One direction of a link, as the port that sends into it knows it.
 
 use roci_switch::LinkSpec;
-use roci_units::{Pace, Span};
+use roci_units::{BitsPerSec, Pace, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 
 /// What a port knows of its link. With the switch's masks and one queue it makes one cache line.
@@ -42,6 +42,7 @@ const _: () = assert!(size_of::<LinkEnd>() == 32);
 /// Links of one rate and delay; a network has few.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkClass {
+    /// As which they are built. What follows is of the rate at which they run, which may be lower for a while.
     pub(crate) spec: LinkSpec,
     /// Picoseconds an octet takes, zero where that is no whole number.
     pub(crate) octet_ps: u64,
@@ -51,13 +52,23 @@ pub(crate) struct LinkClass {
 
 impl LinkClass {
     pub(crate) fn new(spec: LinkSpec) -> Self {
+        Self::at(spec, spec.rate)
+    }
+
+    /// Links built as `spec` that run at `rate`.
+    pub(crate) fn at(spec: LinkSpec, rate: BitsPerSec) -> Self {
         const PS: u64 = 8_000_000_000_000;
         Self {
             spec,
-            octet_ps: if PS.is_multiple_of(spec.rate.0) { PS / spec.rate.0 } else { 0 },
+            octet_ps: if PS.is_multiple_of(rate.0) { PS / rate.0 } else { 0 },
             delay_ps: spec.delay.as_ps(),
-            rate_kbps: spec.rate.as_kbps(),
+            rate_kbps: rate.as_kbps(),
         }
+    }
+
+    /// Whether both are the same: they may differ in a rate that does not divide, which each port's pace has.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.spec == other.spec && self.octet_ps == other.octet_ps && self.rate_kbps == other.rate_kbps
     }
 
     /// How long a frame of `octets` keeps the link, preamble and gap included; `pace` carries the remainder of a

@@ -1,6 +1,7 @@
 //! The network between the NICs, and what a NIC may ask of it.
 
-use crate::fault::{FaultCounters, FaultError, FaultSpec, Faults};
+use crate::change::{Changes, Outage, Part};
+use crate::fault::{Fault, FaultCounters, FaultError, FaultSpec, Faults};
 use crate::graph::{Graph, NodeId};
 use crate::link::{FAULTY, LinkClass, LinkEnd, PENDING, TAPPED, TAPPED_AFAR, UNEVEN};
 use crate::packet::{HostId, Packet, PacketId};
@@ -27,6 +28,11 @@ pub struct FabricConfig {
     pub spray: bool,
     /// Faults on links.
     pub faults: Vec<FaultSpec>,
+    /// Switches that are down for a time, and links that routes avoid while they are.
+    pub outages: Vec<Outage>,
+    /// How long something must have been down until routes avoid it, and up again until they lead through it; what is down as the
+    /// run begins, they avoid from the start. `None`: routes stay as they are.
+    pub detect: Option<Span>,
 }
 
 /// Why a fabric cannot be built.
@@ -63,6 +69,8 @@ pub enum BuildError {
     Routing(RoutingError),
     /// A fault makes no sense.
     Fault(FaultError),
+    /// An outage of something that the graph has not.
+    NoSuchPart(Part),
 }
 
 impl fmt::Display for BuildError {
@@ -77,6 +85,7 @@ impl fmt::Display for BuildError {
             Self::Switch { switch, cause } => write!(f, "switch {switch}: {cause}"),
             Self::Routing(error) => error.fmt(f),
             Self::Fault(error) => error.fmt(f),
+            Self::NoSuchPart(part) => write!(f, "an outage of {part:?}, which does not exist"),
         }
     }
 }
@@ -141,6 +150,9 @@ pub(crate) const WAKE: u8 = 2;
 pub(crate) const PAUSE: u8 = 3;
 pub(crate) const STORM: u8 = 4;
 pub(crate) const LEAVE: u8 = 5;
+pub(crate) const RATE: u8 = 6;
+pub(crate) const OUTAGE: u8 = 7;
+pub(crate) const REROUTE: u8 = 8;
 
 /// What the fabric keeps of a host.
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +200,7 @@ pub struct Net {
     pub(crate) forged: Vec<(u32, Packet)>,
     pub(crate) totals: Totals,
     pub(crate) hop_octets: u16,
+    pub(crate) changes: Changes,
 }
 
 impl Net {
@@ -228,9 +241,11 @@ impl Net {
             forged: Vec::new(),
             totals: Totals::default(),
             hop_octets: config.hop_octets,
+            changes: Changes::default(),
         };
         net.build_switches(config)?;
         net.place_faults(graph, config)?;
+        net.place_outages(graph, config)?;
         Ok(net)
     }
 
@@ -268,6 +283,12 @@ impl Net {
             };
             let random = Random::new(config.seed, FAULT_STREAMS + place as u64);
             let rate = self.rate_of_port(port);
+            if let Fault::Rate(slower) = spec.fault {
+                let fits = slower.0 > 0 && slower <= rate;
+                fits.then_some(()).ok_or(BuildError::Fault(FaultError::Rate))?;
+                self.degrade(port, slower, spec.start, spec.until)?;
+                continue;
+            }
             self.faults.add(port, spec, rate, random, &mut self.queue).map_err(BuildError::Fault)?;
             self.ports[port as usize].link.flags |= FAULTY;
         }
@@ -383,7 +404,7 @@ impl Net {
         self.queue.push_at(state.wanted, WAKE, u32::from(host.0));
     }
 
-    /// The rate of the host's link.
+    /// The rate that the host's link is built for.
     pub fn rate_of(&self, host: HostId) -> BitsPerSec {
         self.class(u32::from(host.0)).spec.rate
     }
@@ -475,9 +496,15 @@ impl Net {
         self.ports[port as usize].link.peer
     }
 
-    /// What the faults on `port`'s outgoing direction have done; `None` where there are none.
+    /// What the faults on `port`'s outgoing direction have done; `None` where there are none, but for a lower rate.
     pub fn fault_counters(&self, port: u32) -> Option<&FaultCounters> {
         self.faults.counters(port)
+    }
+
+    /// Packets that were lost by faults elsewhere than on a link: those that a switch held as it failed, and those for which
+    /// no way was left.
+    pub const fn lost_elsewhere(&self) -> u64 {
+        self.faults.lost_elsewhere
     }
 
     /// Totals of the run so far.
@@ -499,12 +526,12 @@ impl Net {
         std::mem::take(&mut self.taps)
     }
 
-    /// Which ways packets take.
-    pub const fn routes(&self) -> &Routes {
-        &self.routes
+    /// Which ways packets take while nothing is down.
+    pub fn routes(&self) -> &Routes {
+        self.changes.home().unwrap_or(&self.routes)
     }
 
-    /// The rate and delay of `port`'s link.
+    /// The rate and delay that `port`'s link is built for.
     pub fn link(&self, port: u32) -> LinkSpec {
         self.class(port).spec
     }
@@ -514,7 +541,7 @@ impl Net {
         self.owner(port)
     }
 
-    /// The rate of `port`'s link.
+    /// The rate that `port`'s link is built for: a fault may have it run at a lower one.
     pub fn rate_of_port(&self, port: u32) -> BitsPerSec {
         self.class(port).spec.rate
     }

@@ -86,6 +86,15 @@ impl Routes {
     /// # Errors
     /// When a switch has more than 65 534 ports, or there are as many different sets of equal ports.
     pub fn new(graph: &Graph) -> Result<Self, RoutingError> {
+        Self::around(graph, |_| false)
+    }
+
+    /// The shortest paths over links that are not `dead`, which is asked with their places in the graph. Ports keep their
+    /// numbers, and hosts their leaves.
+    ///
+    /// # Errors
+    /// As [`Routes::new`].
+    pub fn around(graph: &Graph, dead: impl Fn(u32) -> bool) -> Result<Self, RoutingError> {
         let ports = Ports::of(graph);
         let hosts = graph.hosts.len();
         let switch_ports = |switch: usize| ports.of_node(NodeId(node_index(hosts + switch)));
@@ -108,7 +117,7 @@ impl Routes {
         let mut equal = Vec::new();
         let mut group_of = vec![NOWHERE; graph.switches.len() * leaves.len()];
         for (leaf, &leaf_switch) in leaves.iter().enumerate() {
-            let distances = distances_to(leaf_switch, graph.switches.len(), hosts, switch_ports);
+            let distances = distances_to(leaf_switch, graph.switches.len(), hosts, switch_ports, &dead);
             for (switch, &distance) in distances.iter().enumerate() {
                 let group = match distance {
                     0 => {
@@ -121,6 +130,7 @@ impl Routes {
                             (port.peer.0 as usize)
                                 .checked_sub(hosts)
                                 .is_some_and(|peer| distances[peer] == distance - 1)
+                                && !dead(port.link)
                         };
                         equal.clear();
                         let all = switch_ports(switch).iter().enumerate();
@@ -303,12 +313,13 @@ fn attach(graph: &Graph, ports: &Ports) -> (Vec<Attached>, Vec<usize>) {
 
 const UNSEEN: u32 = u32::MAX;
 
-/// How many links each switch is away from `leaf`, over switches alone.
+/// How many links that are not `dead` each switch is away from `leaf`, over switches alone.
 fn distances_to<'a>(
     leaf: usize,
     switches: usize,
     hosts: usize,
     ports: impl Fn(usize) -> &'a [Port],
+    dead: impl Fn(u32) -> bool,
 ) -> Vec<u32> {
     let mut distances = vec![UNSEEN; switches];
     let mut open = Vec::with_capacity(switches);
@@ -320,6 +331,7 @@ fn distances_to<'a>(
         for port in ports(switch) {
             if let Some(peer) = (port.peer.0 as usize).checked_sub(hosts)
                 && distances[peer] == UNSEEN
+                && !dead(port.link)
             {
                 distances[peer] = distances[switch] + 1;
                 open.push(peer);

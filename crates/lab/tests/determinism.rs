@@ -88,7 +88,44 @@ size = "500KB"
 op = "send"
 "#;
 
-const SCENARIOS: [&str; 3] = [INCAST, POISSON, PAUSES];
+/// Spines that fail and flap, a link that loses lanes and bits, and routes that follow.
+const OUTAGES: &str = r#"
+name = "outages"
+stop = "3ms"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+rate = "25Gb/s"
+fabric_rate = "100Gb/s"
+delay = "1us"
+[transport]
+control = { law = "dcqcn", preset = "hpcc" }
+timeout = "150us"
+[[traffic]]
+kind = "permutation"
+size = "3MB"
+[faults]
+detect = "30us"
+[[faults.on]]
+switch = "spine1"
+from = "200us"
+until = "700us"
+down = true
+[[faults.on]]
+switch = "spine*"
+from = "900us"
+until = "1300us"
+flap = { up = "100us", down = "50us" }
+[[faults.on]]
+link = "leaf0-spine*"
+from = "300us"
+rate = "33Gb/s"
+ber = 1e-8
+"#;
+
+const SCENARIOS: [&str; 4] = [INCAST, POISSON, PAUSES, OUTAGES];
 const SEED: u64 = 7;
 
 fn results(text: &str) -> Results {
@@ -119,16 +156,16 @@ fn two_runs_give_the_same_files_alone_and_among_others() {
     let alone: Vec<_> = SCENARIOS.iter().map(|text| files(text, &folder("alone"))).collect();
     assert!(alone.iter().all(|files| files.len() == 5 && files.iter().all(|(_, octets)| !octets.is_empty())));
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..6)
+        let threads: Vec<_> = (0..8)
             .map(|number| {
-                let text = SCENARIOS[number % 3];
+                let text = SCENARIOS[number % 4];
                 scope.spawn(move || files(text, &folder(&number.to_string())))
             })
             .collect();
         for (number, thread) in threads.into_iter().enumerate() {
-            for (once, again) in alone[number % 3].iter().zip(thread.join().expect("it ends")) {
+            for (once, again) in alone[number % 4].iter().zip(thread.join().expect("it ends")) {
                 assert_eq!(once.0, again.0);
-                assert!(once.1 == again.1, "{} of scenario {} differs", once.0, number % 3);
+                assert!(once.1 == again.1, "{} of scenario {} differs", once.0, number % 4);
             }
         }
     });

@@ -1,6 +1,6 @@
 //! Whether a scenario without a `stop` can come to an end: no path may lose everything, or be paused, for ever.
 
-use super::faults::{Faults, LinkFaults};
+use super::faults::{Faults, LinkFaults, SwitchState};
 use super::source::{Origin, ScenarioError, Source};
 use super::switch::Classes;
 use super::traffic::Reading;
@@ -33,6 +33,7 @@ pub(super) fn refuse_black_holes(
     let bars = |faults: &LinkFaults| faults.loses_everything() || faults.pause_storm.is_some();
     let certain = bars(&faults.common)
         || faults.rules.iter().any(|rule| bars(&rule.faults))
+        || faults.switches.iter().any(|rule| rule.state == SwitchState::Down)
         || topology.loss.iter().any(|(_, loss)| *loss == Ratio::ONE);
     if !certain {
         return Ok(());
@@ -103,22 +104,32 @@ impl Search<'_> {
     fn barred(&self, link: u32, from: u32, priority: u8) -> Option<Origin> {
         let lost = self.topology.loss.iter().any(|(place, loss)| *place == link && *loss == Ratio::ONE);
         let of_file = lost.then_some(self.kinds.losses);
-        of_file.or_else(|| self.faults.black_hole(link, from, priority, self.kinds.classes.data))
+        let graph = &self.topology.graph;
+        let ends = graph.links.get(link as usize).map_or([None; 2], |link| {
+            [link.a, link.b].map(|end| (end.0 as usize).checked_sub(graph.hosts.len()))
+        });
+        let gone =
+            ends.into_iter().flatten().find_map(|switch| self.faults.gone(u32::try_from(switch).ok()?));
+        of_file.or(gone).or_else(|| self.faults.black_hole(link, from, priority, self.kinds.classes.data))
     }
 
-    /// Follows all shortest paths from `from` to `to` at once, over what does not lose everything.
+    /// Follows all shortest paths from `from` to `to` at once, over what does not lose everything; all paths, where routes
+    /// may lead around what is down.
     fn one_way(&self, from: HostId, to: HostId, priority: u8) -> Result<(), ScenarioError> {
         let distance = self.distances(NodeId(u32::from(to.0)));
         let mut open = vec![NodeId(u32::from(from.0))];
         let mut seen = vec![false; distance.len()];
         let mut blame = Origin::Default;
+        let around = self.faults.detect().is_some();
         while let Some(node) = open.pop() {
             if node.0 == u32::from(to.0) {
                 return Ok(());
             }
             for port in self.ports.of_node(node) {
                 let peer = port.peer.0 as usize;
-                let nearer = distance[peer].is_some_and(|d| Some(d + 1) == distance[node.0 as usize]);
+                let passes = peer >= self.topology.graph.hosts.len() || port.peer.0 == u32::from(to.0);
+                let nearer = around && passes
+                    || distance[peer].is_some_and(|d| Some(d + 1) == distance[node.0 as usize]);
                 if !nearer || seen[peer] {
                     continue;
                 }

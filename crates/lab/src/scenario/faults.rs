@@ -1,4 +1,4 @@
-//! `[faults]`: what the links do to packets.
+//! `[faults]`: what the links do to packets, and which links and switches are down.
 
 use super::keys;
 use super::read::{Detail, Table};
@@ -6,7 +6,8 @@ use super::source::{Located, Origin, ScenarioError, Source};
 use super::topology::Names;
 use super::tree::Kind;
 use roci_fabric::graph::{Graph, NodeId};
-use roci_units::{BitsPerSec, Instant, Ratio, Span};
+use roci_units::{BitErrorRate, BitsPerSec, Instant, Ratio, Span};
+use std::collections::BTreeSet;
 
 /// All that a scenario says of faults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,17 +17,20 @@ pub struct Faults {
     /// `[[faults.on]]`, in the order of the text. While a rule is in force, it holds for its link in place of
     /// `common`; of several, the last.
     pub rules: Vec<FaultRule>,
+    /// Those of `[[faults.on]]` that are about switches, in the order of the text; of several in force, the last holds.
+    pub switches: Vec<SwitchRule>,
+    /// Whether and when routes follow what goes down or comes up, where it was written.
+    pub detect: Option<Detect>,
     /// Where `[faults]` was written.
     pub place: Located<()>,
 }
 
-/// Faults of one link, for a time.
+/// Faults of some links, for a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultRule {
-    /// The links meant, by their places in the graph: more than one where links run in parallel.
-    pub links: Vec<u32>,
-    /// Which ways.
-    pub way: Way,
+    /// The ways of links that are meant, in ascending order: a link's place in the graph, and that of the node at the end that
+    /// sends into it.
+    pub ways: Vec<(u32, u32)>,
     /// When the faults begin.
     pub from: Instant,
     /// When they end; `None`: never.
@@ -39,14 +43,52 @@ pub struct FaultRule {
     pub place: Located<()>,
 }
 
-/// The ways of a link that faults concern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Both.
-    Both,
-    /// From the node of this place (among all nodes of the graph) to the other end.
-    From(u32),
+impl FaultRule {
+    /// Whether it is about what node `from` sends into `link`.
+    pub fn concerns(&self, link: u32, from: u32) -> bool {
+        self.ways.binary_search(&(link, from)).is_ok()
+    }
 }
+
+/// Switches that fail, for a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwitchRule {
+    /// The switches meant, by their places in the graph's list, in ascending order.
+    pub switches: Vec<u32>,
+    /// From when on.
+    pub from: Instant,
+    /// Until when; `None`: for ever.
+    pub until: Option<Instant>,
+    /// What they do.
+    pub state: SwitchState,
+    /// Where the rule was written.
+    pub place: Located<()>,
+}
+
+/// What becomes of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchState {
+    /// It works.
+    Up,
+    /// It is down.
+    Down,
+    /// It fails and comes back, in turns.
+    Flaps(Flap),
+}
+
+/// Whether routes follow what goes down and comes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detect {
+    /// They stay as they are.
+    Never,
+    /// They follow when it has been so for this long.
+    After(Span),
+}
+
+/// How long it takes until routes follow, where nothing was chosen: a port that loses its signal, and the tables behind it. Real
+/// networks take from some tens of microseconds, where the port's own switch has a spare way, to seconds, where a routing
+/// protocol has to find out; a run lasts some milliseconds.
+const DETECT: Span = Span::from_millis(1);
 
 /// What befalls packets on one way of a link; PAUSE frames are exempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +97,8 @@ pub struct LinkFaults {
     pub loss: Loss,
     /// The chance of damage that the ICRC finds.
     pub corrupt: Ratio,
+    /// The chance that a bit is wrong, which the frame's check finds.
+    pub ber: BitErrorRate,
     /// The chance of a second arrival.
     pub duplicate: Ratio,
     /// Packets held back while others overtake them.
@@ -63,6 +107,10 @@ pub struct LinkFaults {
     pub delay: Option<ExtraDelay>,
     /// The link goes down and comes up again.
     pub flap: Option<Flap>,
+    /// The link is down.
+    pub down: bool,
+    /// The rate at which it runs; `None`: its own.
+    pub rate: Option<BitsPerSec>,
     /// The receiving end keeps the sender paused.
     pub pause_storm: Option<PauseStorm>,
 }
@@ -73,10 +121,13 @@ impl Default for LinkFaults {
         Self {
             loss: Loss::Bernoulli(Ratio::ZERO),
             corrupt: Ratio::ZERO,
+            ber: BitErrorRate::ZERO,
             duplicate: Ratio::ZERO,
             reorder: None,
             delay: None,
             flap: None,
+            down: false,
+            rate: None,
             pause_storm: None,
         }
     }
@@ -163,13 +214,14 @@ impl LinkFaults {
             Loss::Bernoulli(loss) => loss == Ratio::ZERO,
             Loss::GilbertElliott { good, bad, .. } => good == Ratio::ZERO && bad == Ratio::ZERO,
         };
-        !never || self.corrupt != Ratio::ZERO || self.flap.is_some()
+        !never || self.corrupt != Ratio::ZERO || !self.ber.is_zero() || self.flap.is_some() || self.down
     }
 
     /// Whether no packet survives.
     pub fn loses_everything(&self) -> bool {
         let certain = |ratio: Ratio| ratio == Ratio::ONE;
-        certain(self.corrupt)
+        self.down
+            || certain(self.corrupt)
             || match self.loss {
                 Loss::Bernoulli(loss) => certain(loss),
                 Loss::GilbertElliott { to_bad, to_good, good, bad } => {
@@ -185,18 +237,40 @@ impl LinkFaults {
 impl Faults {
     /// Whether links may lose packets.
     pub(super) fn lose(&self) -> bool {
-        self.common.loses() || self.rules.iter().any(|rule| rule.faults.loses())
+        let fails = |rule: &SwitchRule| rule.state != SwitchState::Up;
+        self.common.loses()
+            || self.rules.iter().any(|rule| rule.faults.loses())
+            || self.switches.iter().any(fails)
     }
 
     /// Whether nothing befalls any packet.
     pub fn is_none(&self) -> bool {
-        self.common.is_none() && self.rules.is_empty()
+        self.common.is_none() && self.rules.is_empty() && self.switches.is_empty()
     }
 
     /// How much later than without faults a packet may arrive over any one link.
     pub fn latest(&self) -> Span {
         let rules = self.rules.iter().map(|rule| rule.faults.latest());
         rules.fold(self.common.latest(), Span::max)
+    }
+
+    /// The rates at which links run that have lost some of theirs.
+    pub fn rates(&self) -> impl Iterator<Item = BitsPerSec> {
+        self.rules.iter().filter_map(|rule| rule.faults.rate)
+    }
+
+    /// How long it takes until routes follow what goes down or comes up; `None`: they do not.
+    pub fn detect(&self) -> Option<Span> {
+        match self.detect {
+            None => Some(DETECT),
+            Some(Detect::Never) => None,
+            Some(Detect::After(span)) => Some(span),
+        }
+    }
+
+    /// Whether routes follow a link that flaps: where it was said how soon.
+    pub fn follows_flaps(&self) -> bool {
+        matches!(self.detect, Some(Detect::After(_)))
     }
 
     /// Reads `[faults]`.
@@ -206,11 +280,9 @@ impl Faults {
         names: &Names<'_>,
     ) -> Result<Self, ScenarioError> {
         let Some(table) = table else { return Ok(Self::default()) };
-        let common = link_faults(table, &LinkFaults::default())?;
-        let mut rules = Vec::new();
+        let common = link_faults(table)?;
+        let (mut rules, mut switches) = (Vec::new(), Vec::new());
         for rule in table.tables("on", &keys::FAULTS_ON)? {
-            let name = rule.require("link", rule.text("link")?)?;
-            let (links, way) = find_link(rule, graph, names, &name)?;
             let from = rule.instant("from")?.unwrap_or_default();
             let until = rule.period("until")?.map(|span| Instant::ZERO + span);
             if until.is_some_and(|until| until <= from) {
@@ -220,6 +292,38 @@ impl Faults {
                     "make `until` later than `from`",
                 ));
             }
+            if rule.get("flap").is_some() && rule.flag("down")? == Some(true) {
+                return Err(rule.refuse(
+                    "down",
+                    "what is down all the time does not flap",
+                    "leave one of the two out; `flap` has the times when it is `down`",
+                ));
+            }
+            let place = Located { value: (), origin: blamed(rule) };
+            let name = match (rule.text("link")?, rule.text("switch")?) {
+                (None, Some(name)) => {
+                    let state = switch_state(rule)?;
+                    let switches_meant = names.switches_like(rule.source, &name)?;
+                    switches.push(SwitchRule { switches: switches_meant, from, until, state, place });
+                    continue;
+                }
+                (Some(_), Some(name)) => {
+                    return Err(rule.source.error(
+                        name.origin,
+                        "these faults name a link and a switch",
+                        "leave one of the two out, or write a table for each",
+                    ));
+                }
+                (Some(name), None) => name,
+                (None, None) => {
+                    return Err(rule.source.error(
+                        rule.origin,
+                        "these faults name neither a link nor a switch",
+                        "add `link = \"a-b\"` with the names of two neighbours, or `switch = …`",
+                    ));
+                }
+            };
+            let ways = find_ways(rule, graph, names, &name)?;
             let cnp = rule.table("cnp", &keys::CNP)?.map(|cnp| {
                 Ok(CnpForger {
                     threshold: cnp.require("threshold", cnp.rate("threshold")?)?,
@@ -227,44 +331,41 @@ impl Faults {
                     cooldown: cnp.require("cooldown", cnp.period("cooldown")?)?,
                 })
             });
-            rules.push(FaultRule {
-                links,
-                way,
-                from,
-                until,
-                faults: link_faults(rule, &LinkFaults::default())?,
-                cnp: cnp.transpose()?,
-                place: Located { value: (), origin: blamed(rule) },
-            });
+            let mut faults = link_faults(rule)?;
+            faults.down = rule.flag("down")?.unwrap_or(false);
+            faults.rate = lower_rate(rule, graph, &ways)?;
+            rules.push(FaultRule { ways, from, until, faults, cnp: cnp.transpose()?, place });
         }
-        Ok(Self { common, rules, place: Located { value: (), origin: blamed(table) } })
+        let detect = match table.get("detect").map(|node| &node.kind) {
+            None => None,
+            Some(Kind::Text(text)) if text == "never" => Some(Detect::Never),
+            Some(_) => table.span("detect")?.map(Detect::After),
+        };
+        Ok(Self { common, rules, switches, detect, place: Located { value: (), origin: blamed(table) } })
     }
 
     /// What a user should know of rules that change nothing: they begin when the run is over, or name no fault where there is none.
     pub(super) fn idle_notes(&self, stop: Option<Span>, source: &Source) -> Vec<String> {
-        let note = |rule: &FaultRule| {
-            let place = source.place(rule.place.origin).short();
-            let late = stop.filter(|stop| Instant::ZERO + *stop <= rule.from);
-            let names_none = rule.faults.is_none() && rule.cnp.is_none() && self.common.is_none();
-            match late {
-                Some(stop) => Some(format!(
-                    "{place}: the faults that begin at {} never do, for the run stops at {stop}",
-                    rule.from
-                )),
-                None => names_none.then(|| format!("{place}: this rule names a link and no fault")),
-            }
+        let late = |from: Instant, place: &Located<()>| {
+            let place = source.place(place.origin).short();
+            let stop = stop.filter(|stop| Instant::ZERO + *stop <= from)?;
+            Some(format!("{place}: the faults that begin at {from} never do, for the run stops at {stop}"))
         };
-        self.rules.iter().filter_map(note).collect()
+        let note = |rule: &FaultRule| {
+            let names_none = rule.faults.is_none() && rule.cnp.is_none() && self.common.is_none();
+            let place = source.place(rule.place.origin).short();
+            let idle = names_none.then(|| format!("{place}: this rule names a link and no fault"));
+            late(rule.from, &rule.place).or(idle)
+        };
+        let of_switches = self.switches.iter().filter_map(|rule| late(rule.from, &rule.place));
+        self.rules.iter().filter_map(note).chain(of_switches).collect()
     }
 
     /// Where it was said that everything which node `from` sends on `link` at `priority` is lost or stopped, from the
     /// first packet on and for ever; `None` where some of it arrives. `data` is the priority of data.
     pub(super) fn black_hole(&self, link: u32, from: u32, priority: u8, data: u8) -> Option<Origin> {
         let meant = |rule: &&FaultRule| {
-            rule.links.contains(&link)
-                && rule.from == Instant::ZERO
-                && rule.until.is_none()
-                && (rule.way == Way::Both || rule.way == Way::From(from))
+            rule.concerns(link, from) && rule.from == Instant::ZERO && rule.until.is_none()
         };
         let (faults, place) = match self.rules.iter().rfind(meant) {
             Some(rule) => (&rule.faults, &rule.place),
@@ -274,14 +375,22 @@ impl Faults {
         (storm || faults.loses_everything()).then_some(place.origin)
     }
 
+    /// Where it was said that a switch, by its place in the graph's list, is down from the beginning and for ever.
+    pub(super) fn gone(&self, switch: u32) -> Option<Origin> {
+        let meant = |rule: &&SwitchRule| {
+            rule.switches.binary_search(&switch).is_ok() && rule.from == Instant::ZERO && rule.until.is_none()
+        };
+        let rule = self.switches.iter().rfind(meant)?;
+        (rule.state == SwitchState::Down).then_some(rule.place.origin)
+    }
+
     /// The ways of links, as the nodes at their ends, that a pause storm holds at `now`.
     pub fn storming(&self, now: Instant, graph: &Graph) -> Vec<(NodeId, NodeId)> {
         let mut ways = Vec::new();
         for (place, link) in (0u32..).zip(&graph.links) {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
                 let in_force = |rule: &&FaultRule| {
-                    rule.links.contains(&place)
-                        && (rule.way == Way::Both || rule.way == Way::From(from.0))
+                    rule.concerns(place, from.0)
                         && rule.from <= now
                         && rule.until.is_none_or(|until| now < until)
                 };
@@ -297,11 +406,12 @@ impl Faults {
 
 /// Where faults are written that may let nothing through.
 fn blamed(table: Table<'_>) -> Origin {
-    let key = ["loss", "corrupt", "pause_storm"].into_iter().find(|key| table.get(key).is_some());
+    let written = |key: &&str| table.entries().iter().any(|entry| entry.key == *key);
+    let key = ["loss", "corrupt", "pause_storm", "down"].into_iter().find(written);
     key.map_or(table.origin, |key| table.origin_of(key))
 }
 
-fn link_faults(table: Table<'_>, base: &LinkFaults) -> Result<LinkFaults, ScenarioError> {
+fn link_faults(table: Table<'_>) -> Result<LinkFaults, ScenarioError> {
     let is_table = |key| table.get(key).is_some_and(|node| matches!(node.kind, Kind::Table(_)));
     let loss = if is_table("loss") {
         let loss = table.require("loss", table.table("loss", &keys::LOSS)?)?;
@@ -312,7 +422,7 @@ fn link_faults(table: Table<'_>, base: &LinkFaults) -> Result<LinkFaults, Scenar
             bad: loss.share("bad")?.unwrap_or(Ratio::ONE),
         }
     } else {
-        table.share("loss")?.map_or(base.loss, Loss::Bernoulli)
+        Loss::Bernoulli(table.share("loss")?.unwrap_or(Ratio::ZERO))
     };
     let usual = Span::from_micros(10);
     let reorder = if is_table("reorder") {
@@ -339,12 +449,6 @@ fn link_faults(table: Table<'_>, base: &LinkFaults) -> Result<LinkFaults, Scenar
     } else {
         table.span("delay")?.map(|delay| ExtraDelay { min: delay, max: delay })
     };
-    let flap = table.table("flap", &keys::FLAP)?.map(|flap| {
-        Ok(Flap {
-            up: flap.require("up", flap.period("up")?)?,
-            down: flap.require("down", flap.period("down")?)?,
-        })
-    });
     let storm = match table.switch("pause_storm", &keys::PAUSE_STORM)? {
         None | Some(Detail::Off) => None,
         Some(Detail::On) => Some(PauseStorm { priority: None }),
@@ -352,39 +456,111 @@ fn link_faults(table: Table<'_>, base: &LinkFaults) -> Result<LinkFaults, Scenar
     };
     Ok(LinkFaults {
         loss,
-        corrupt: table.share("corrupt")?.unwrap_or(base.corrupt),
-        duplicate: table.share("duplicate")?.unwrap_or(base.duplicate),
-        reorder: reorder.filter(|reorder| reorder.share != Ratio::ZERO).or(base.reorder),
-        delay: delay.filter(|delay| !delay.max.is_zero()).or(base.delay),
-        flap: flap.transpose()?.or(base.flap),
-        pause_storm: storm.or(base.pause_storm),
+        corrupt: table.share("corrupt")?.unwrap_or(Ratio::ZERO),
+        ber: table.quantity("ber")?.unwrap_or_default(),
+        duplicate: table.share("duplicate")?.unwrap_or(Ratio::ZERO),
+        reorder: reorder.filter(|reorder| reorder.share != Ratio::ZERO),
+        delay: delay.filter(|delay| !delay.max.is_zero()),
+        flap: flap(table)?,
+        pause_storm: storm,
+        down: false,
+        rate: None,
     })
 }
 
-/// The links between the two nodes that `name` names, and the way. Names may have dashes of their own, so every
-/// dash is tried as the one between them.
-fn find_link(
+fn flap(table: Table<'_>) -> Result<Option<Flap>, ScenarioError> {
+    let flap = table.table("flap", &keys::FLAP)?.map(|flap| {
+        Ok(Flap {
+            up: flap.require("up", flap.period("up")?)?,
+            down: flap.require("down", flap.period("down")?)?,
+        })
+    });
+    flap.transpose()
+}
+
+/// What a rule says of its switches. A switch is down or not: what links do to packets is said of links.
+fn switch_state(rule: Table<'_>) -> Result<SwitchState, ScenarioError> {
+    const KEYS: [&str; 5] = ["switch", "from", "until", "down", "flap"];
+    if let Some(other) = rule.entries().iter().find(|entry| !KEYS.contains(&entry.key.as_str())) {
+        return Err(rule.source.error(
+            other.key_origin,
+            format!("`{}` is a fault of links, and this rule is about a switch", other.key),
+            "name its links, such as `link = \"spine0-*\"`, in a table of their own",
+        ));
+    }
+    match (rule.flag("down")?, flap(rule)?) {
+        (_, Some(flap)) => Ok(SwitchState::Flaps(flap)),
+        (Some(true), None) => Ok(SwitchState::Down),
+        (Some(false), None) => Ok(SwitchState::Up),
+        (None, None) => Err(rule.refuse(
+            "switch",
+            "this rule names a switch and not what becomes of it",
+            "add `down = true`, or `flap = { up = …, down = … }`",
+        )),
+    }
+}
+
+/// The rate of a rule about these ways of links, none of which may be slower by itself.
+fn lower_rate(
+    rule: Table<'_>,
+    graph: &Graph,
+    ways: &[(u32, u32)],
+) -> Result<Option<BitsPerSec>, ScenarioError> {
+    let Some(rate) = rule.rate("rate")? else { return Ok(None) };
+    let links = ways.iter().map(|(link, _)| &graph.links[*link as usize]);
+    match links.min_by_key(|link| link.rate).filter(|link| link.rate < rate) {
+        None => Ok(Some(rate)),
+        Some(link) => {
+            let name = |node: NodeId| {
+                let place = node.0 as usize;
+                graph.hosts.get(place).unwrap_or_else(|| &graph.switches[place - graph.hosts.len()])
+            };
+            Err(rule.refuse(
+                "rate",
+                format!(
+                    "{rate} is more than the link between `{}` and `{}` has, {}",
+                    name(link.a),
+                    name(link.b),
+                    link.rate
+                ),
+                format!("a degraded link is slower than it was built: write at most \"{}\"", link.rate),
+            ))
+        }
+    }
+}
+
+/// The ways of the links between the two nodes, or kinds of nodes, that `name` names. Names may have dashes of their own, so
+/// every dash is tried as the one between them.
+fn find_ways(
     table: Table<'_>,
     graph: &Graph,
     names: &Names<'_>,
     name: &Located<String>,
-) -> Result<(Vec<u32>, Way), ScenarioError> {
+) -> Result<Vec<(u32, u32)>, ScenarioError> {
     for (at, separator) in name.value.match_indices(['-', '>']) {
-        let (a, b) = (name.value[..at].trim(), name.value[at + 1..].trim());
-        let (Some(a), Some(b)) = (names.place(a), names.place(b)) else { continue };
-        let joins = |link: &roci_fabric::graph::Link| {
-            (link.a.0, link.b.0) == (a, b) || (link.b.0, link.a.0) == (a, b)
-        };
-        let links: Vec<u32> =
-            (0u32..).zip(&graph.links).filter(|(_, link)| joins(link)).map(|(place, _)| place).collect();
-        if links.is_empty() {
+        let (a, b) = (names.like(name.value[..at].trim()), names.like(name.value[at + 1..].trim()));
+        if a.is_empty() || b.is_empty() {
+            continue;
+        }
+        let mut ways = BTreeSet::new();
+        for (place, link) in (0u32..).zip(&graph.links) {
+            for (from, to) in [(link.a.0, link.b.0), (link.b.0, link.a.0)] {
+                if a.contains(&from) && b.contains(&to) {
+                    ways.insert((place, from));
+                    if separator == "-" {
+                        ways.insert((place, to));
+                    }
+                }
+            }
+        }
+        if ways.is_empty() {
             return Err(table.source.error(
                 name.origin,
                 format!("no link joins the two nodes of `{}`", name.value),
                 "name two neighbours",
             ));
         }
-        return Ok((links, if separator == ">" { Way::From(a) } else { Way::Both }));
+        return Ok(ways.into_iter().collect());
     }
     Err(table.source.error(
         name.origin,

@@ -205,7 +205,10 @@ impl<'a> Table<'a> {
     }
 
     /// A quantity as people write it. Numbers without quotes are read as if they had them.
-    fn quantity<T: FromStr<Err = ParseError>>(&self, key: &str) -> Result<Option<T>, ScenarioError> {
+    pub(crate) fn quantity<T: FromStr<Err = ParseError>>(
+        &self,
+        key: &str,
+    ) -> Result<Option<T>, ScenarioError> {
         let Some(node) = self.get(key) else { return Ok(None) };
         self.quantity_of(key, node).map(Some)
     }

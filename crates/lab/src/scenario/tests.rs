@@ -349,10 +349,60 @@ cnp = { threshold = "5Gb/s", window = "32us", cooldown = "100us" }
 "#;
     let faults = parse(text).unwrap().faults;
     assert_eq!(faults.common.loss, faults::Loss::Bernoulli(Ratio::new(1, 100)));
-    assert_eq!((faults.rules[0].links.as_slice(), faults.rules[0].way), (&[0][..], faults::Way::Both));
-    assert_eq!((faults.rules[1].links.as_slice(), faults.rules[1].way), (&[1][..], faults::Way::From(2)));
+    assert_eq!(faults.rules[0].ways, [(0, 0), (0, 2)]);
+    assert_eq!(faults.rules[1].ways, [(1, 2)]);
     assert!(faults.rules[1].cnp.is_some());
     assert_eq!(faults.rules[1].faults.pause_storm, Some(faults::PauseStorm { priority: Some(3) }));
+}
+
+#[test]
+fn a_rule_may_be_about_all_links_and_switches_that_are_called_alike() {
+    let text = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 1
+rate = "10Gb/s"
+delay = "1us"
+[[traffic]]
+kind = "permutation"
+size = "1MB"
+[faults]
+detect = "20us"
+[[faults.on]]
+link = "leaf*-spine1"
+rate = "1Gb/s"
+[[faults.on]]
+link = "*>leaf0"
+ber = 2.5e-12
+[[faults.on]]
+switch = "*ne*"
+from = "1us"
+flap = { up = "1us", down = "1us" }
+"#;
+    let scenario = parse(text).unwrap();
+    let (faults, graph) = (&scenario.faults, &scenario.topology.graph);
+    let name = |node: u32| graph.hosts.iter().chain(&graph.switches).nth(node as usize).unwrap().as_str();
+    let named = |rule: usize| {
+        let way = |&(link, from): &(u32, u32)| {
+            let link = &graph.links[link as usize];
+            let to = if link.a.0 == from { link.b.0 } else { link.a.0 };
+            format!("{}>{}", name(from), name(to))
+        };
+        let mut ways: Vec<String> = faults.rules[rule].ways.iter().map(way).collect();
+        ways.sort();
+        ways
+    };
+    assert_eq!(named(0), ["leaf0>spine1", "leaf1>spine1", "spine1>leaf0", "spine1>leaf1"]);
+    assert_eq!(named(1), ["h0>leaf0", "spine0>leaf0", "spine1>leaf0"]);
+    assert_eq!(faults.rules[1].faults.ber, "2.5e-12".parse().unwrap());
+    assert_eq!(faults.switches[0].switches, [2, 3]);
+    assert_eq!((faults.detect(), faults.follows_flaps()), (Some(Span::from_micros(20)), true));
+    let unsaid = parse(&text.replace("detect = \"20us\"", "")).unwrap().faults;
+    assert_eq!((unsaid.detect(), unsaid.follows_flaps()), (Some(Span::from_millis(1)), false));
+    let never = parse(&text.replace("\"20us\"", "\"never\"")).unwrap().faults;
+    assert_eq!((never.detect(), never.follows_flaps()), (None, false));
 }
 
 #[test]

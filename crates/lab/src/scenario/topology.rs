@@ -11,7 +11,7 @@ use roci_fabric::topology::explicit::{Explicit, NamedLink};
 use roci_fabric::topology::fat_tree::{FatTree, Form};
 use roci_fabric::topology::shapes::{Dumbbell, LeafSpine, Star, Tree};
 use roci_fabric::topology::{Topology, TopologyError, hpcc};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const KINDS: [&str; 7] = ["graph", "star", "dumbbell", "tree", "leaf-spine", "fat-tree", "hpcc"];
 
@@ -280,6 +280,35 @@ impl<'a> Names<'a> {
         self.hosts.get(name).map(|place| u32::from(*place)).or_else(switch)
     }
 
+    /// The places, among all nodes, of those that are called `pattern`: of the one with this very name, or, where it has a `*`,
+    /// of all whose names have anything in its place.
+    pub(super) fn like(&self, pattern: &str) -> BTreeSet<u32> {
+        if let Some(place) = self.place(pattern) {
+            return BTreeSet::from([place]);
+        }
+        let names = (0u32..).zip(self.graph.hosts.iter().chain(&self.graph.switches));
+        names.filter(|(_, name)| is_like(name, pattern)).map(|(place, _)| place).collect()
+    }
+
+    /// The switches that are called `pattern`, by their places in the graph's list; one at least.
+    pub(super) fn switches_like(
+        &self,
+        source: &Source,
+        pattern: &Located<String>,
+    ) -> Result<Vec<u32>, ScenarioError> {
+        if !pattern.value.contains('*') {
+            self.switch(source, pattern)?;
+        }
+        let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
+        let nodes = self.like(&pattern.value);
+        let switches: Vec<u32> = nodes.into_iter().filter_map(|place| place.checked_sub(hosts)).collect();
+        if switches.is_empty() {
+            let message = format!("no switch is called like `{}`", pattern.value);
+            return Err(source.error(pattern.origin, message, some(&self.graph.switches, "switches")));
+        }
+        Ok(switches)
+    }
+
     fn unknown(
         &self,
         source: &Source,
@@ -294,6 +323,19 @@ impl<'a> Names<'a> {
         let what = what.replace(" and ", " or ");
         source.error(name.origin, format!("there is no {what} `{}`", name.value), remedy)
     }
+}
+
+/// Whether `name` is `pattern` with each `*` replaced by something, or by nothing. A pattern without one is like no name.
+fn is_like(name: &str, pattern: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return false };
+    let Some(mut left) = name.strip_prefix(first) else { return false };
+    let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    // The first place where each part fits leaves the most for those behind it.
+    for part in between.split('*') {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(last)
 }
 
 /// Some of `names`, for a message that must stay short.

@@ -194,6 +194,8 @@ fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
         hop_octets: if switch.int { Hop::OCTETS } else { 0 },
         spray: switch.routing == Routing::Spray,
         faults: faults::specs(scenario),
+        outages: faults::outages(scenario),
+        detect: scenario.faults.detect(),
     }
 }
 

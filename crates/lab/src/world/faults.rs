@@ -1,7 +1,8 @@
 //! From the faults of a scenario, rules in force for a time, to nodes on the links.
 
 use crate::scenario::Scenario;
-use crate::scenario::faults::{FaultRule, LinkFaults, Loss, Way};
+use crate::scenario::faults::{FaultRule, LinkFaults, Loss, SwitchRule, SwitchState};
+use roci_fabric::change::{Outage, Part};
 use roci_fabric::fault::{Fault, FaultSpec, Turns};
 use roci_fabric::graph::{Link, NodeId};
 use roci_units::{Instant, Ratio};
@@ -27,35 +28,14 @@ pub(super) fn specs(scenario: &Scenario) -> Vec<FaultSpec> {
 /// The faults of one way of one link: from each change of rules to the next, the last rule in force decides.
 fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<FaultSpec>) {
     let faults = &scenario.faults;
-    let concerns = |rule: &&FaultRule| {
-        rule.links.contains(&link)
-            && match rule.way {
-                Way::Both => true,
-                Way::From(node) => node == from.0,
-            }
-    };
-    let rules: Vec<&FaultRule> = faults.rules.iter().filter(concerns).collect();
+    let rules: Vec<&FaultRule> = faults.rules.iter().filter(|rule| rule.concerns(link, from.0)).collect();
     if rules.is_empty() && faults.common.is_none() {
         return;
     }
-    let end = |rule: &FaultRule| rule.until.unwrap_or(Instant::NEVER);
-    let mut changes = vec![Instant::ZERO, Instant::NEVER];
-    changes.extend(rules.iter().flat_map(|rule| [rule.from, end(rule)]));
-    changes.sort_unstable();
-    changes.dedup();
+    let period = |rule: &FaultRule| (rule.from, rule.until.unwrap_or(Instant::NEVER));
     let data = scenario.switch.classes.data;
-    let mut ruling: Vec<(Instant, Instant, &LinkFaults, Instant)> = Vec::new();
-    for pair in changes.windows(2) {
-        let in_force = |rule: &&&FaultRule| rule.from <= pair[0] && pair[0] < end(rule);
-        let rule = rules.iter().rfind(in_force);
-        let (now, began) = rule.map_or((&faults.common, Instant::ZERO), |rule| (&rule.faults, rule.from));
-        match ruling.last_mut() {
-            // A rule that goes on keeps its state: a burst of losses does not end because another rule began.
-            Some(last) if std::ptr::eq(last.2, now) => last.1 = pair[1],
-            _ => ruling.push((pair[0], pair[1], now, began)),
-        }
-    }
-    for (start, until, faults, began) in ruling {
+    for (start, until, rule) in ruling(&rules, period) {
+        let (faults, began) = rule.map_or((&faults.common, Instant::ZERO), |rule| (&rule.faults, rule.from));
         let nodes = nodes(faults, began, data);
         specs.extend(nodes.map(|fault| FaultSpec { link, from, start, until, fault }));
     }
@@ -63,9 +43,68 @@ fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<FaultSp
         if let Some(cnp) = rule.cnp {
             let fault =
                 Fault::ForgedCnp { threshold: cnp.threshold, window: cnp.window, cooldown: cnp.cooldown };
-            specs.push(FaultSpec { link, from, start: rule.from, until: end(rule), fault });
+            let (start, until) = period(rule);
+            specs.push(FaultSpec { link, from, start, until, fault });
         }
     }
+}
+
+/// Which of `rules`, each with its period, holds from when to when: of several in force the last; or none.
+fn ruling<'a, R>(
+    rules: &[&'a R],
+    period: impl Fn(&R) -> (Instant, Instant),
+) -> Vec<(Instant, Instant, Option<&'a R>)> {
+    let mut changes = vec![Instant::ZERO, Instant::NEVER];
+    changes.extend(rules.iter().flat_map(|rule| <[Instant; 2]>::from(period(rule))));
+    changes.sort_unstable();
+    changes.dedup();
+    let mut ruling: Vec<(Instant, Instant, Option<&R>)> = Vec::new();
+    for pair in changes.windows(2) {
+        let in_force = |rule: &&&R| {
+            let (from, until) = period(rule);
+            from <= pair[0] && pair[0] < until
+        };
+        let now = rules.iter().rfind(in_force).copied();
+        match ruling.last_mut() {
+            // A rule that goes on keeps its state: a burst of losses does not end because another rule began.
+            Some(last) if last.2.map(std::ptr::from_ref) == now.map(std::ptr::from_ref) => last.1 = pair[1],
+            _ => ruling.push((pair[0], pair[1], now)),
+        }
+    }
+    ruling
+}
+
+/// What is down when: switches, and the links that routes are to lead around.
+pub(super) fn outages(scenario: &Scenario) -> Vec<Outage> {
+    let faults = &scenario.faults;
+    let mut outages = Vec::new();
+    for switch in (0u32..).take(scenario.topology.graph.switches.len()) {
+        let concerns = |rule: &&SwitchRule| rule.switches.binary_search(&switch).is_ok();
+        let rules: Vec<&SwitchRule> = faults.switches.iter().filter(concerns).collect();
+        let period = |rule: &SwitchRule| (rule.from, rule.until.unwrap_or(Instant::NEVER));
+        for (start, until, rule) in ruling(&rules, period) {
+            let turns = match rule.map(|rule| (rule.state, rule.from)) {
+                None | Some((SwitchState::Up, _)) => continue,
+                Some((SwitchState::Down, _)) => None,
+                Some((SwitchState::Flaps(flap), began)) => {
+                    Some(Turns { began, up: flap.up, down: flap.down })
+                }
+            };
+            outages.push(Outage { part: Part::Switch(switch), start, until, turns });
+        }
+    }
+    if faults.detect().is_some() {
+        // A link that is down one way is avoided both ways: its ends tell each other.
+        outages.extend(specs(scenario).iter().filter_map(|spec| {
+            let turns = match spec.fault {
+                Fault::Down => None,
+                Fault::Flap(turns) if faults.follows_flaps() => Some(turns),
+                _ => return None,
+            };
+            Some(Outage { part: Part::Link(spec.link), start: spec.start, until: spec.until, turns })
+        }));
+    }
+    outages
 }
 
 /// What stands on a link with these faults, in the order in which a packet meets it. They `began` when their rule did,
@@ -79,8 +118,11 @@ fn nodes(faults: &LinkFaults, began: Instant, data: u8) -> impl Iterator<Item = 
         }
     };
     [
+        faults.rate.map(Fault::Rate),
+        faults.down.then_some(Fault::Down),
         faults.flap.map(|flap| Fault::Flap(Turns { began, up: flap.up, down: flap.down })),
         loss,
+        (!faults.ber.is_zero()).then_some(Fault::BitErrors(faults.ber)),
         some(faults.corrupt).map(Fault::Corrupt),
         some(faults.duplicate).map(Fault::Duplicate),
         faults

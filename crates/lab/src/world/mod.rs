@@ -500,8 +500,9 @@ fn host_result(net: &Net, id: HostId, host: &Host, name: &str, scenario: &Scenar
 
 /// What rules of faults did, over all links; `None` where no link has any.
 fn fault_result(net: &Net) -> Option<FaultResult> {
+    let elsewhere = net.lost_elsewhere();
     let counted = (0u32..).zip(0..net.port_count()).filter_map(|(port, _)| net.fault_counters(port));
-    counted.fold(None, |sum: Option<FaultResult>, counters| {
+    let on_links = counted.fold(None, |sum: Option<FaultResult>, counters| {
         let mut sum = sum.unwrap_or_default();
         sum.dropped += counters.dropped.packets;
         sum.corrupted += counters.corrupted.packets;
@@ -509,7 +510,8 @@ fn fault_result(net: &Net) -> Option<FaultResult> {
         sum.reordered += counters.reordered;
         sum.forged_cnps += counters.forged;
         Some(sum)
-    })
+    });
+    on_links.map(|sum| FaultResult { dropped: sum.dropped + elsewhere, ..sum })
 }
 
 /// Of which packets a program asked for there are none; `None` where that did not happen.

@@ -30,6 +30,8 @@ const PAYLOAD_MAX: u64 = 4096;
 pub(super) fn look_interval(scenario: &Scenario) -> Span {
     let frame = u64::from(scenario.switch.config.max_frame) + WIRE_OVERHEAD as u64;
     let slowest = slowest_frame(&scenario.topology.graph, frame);
+    let degraded = scenario.faults.rates().map(|rate| rate.time_for(frame)).max();
+    let slowest = degraded.map_or(slowest, |time| slowest + time);
     SLICE.max(slowest * 4) + scenario.faults.latest()
 }
 

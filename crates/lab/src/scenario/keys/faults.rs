@@ -30,7 +30,20 @@ pub static MEASURE: Section = section(
 /// What the links do to packets.
 pub static FAULTS: Section = Section {
     path: "faults",
-    keys: &[key("on", "a list of tables", "none", "Faults of some links, in place of the common ones.")],
+    keys: &[
+        key(
+            "on",
+            "a list of tables",
+            "none",
+            "Faults of some links, in place of the common ones, or of some switches.",
+        ),
+        key(
+            "detect",
+            "a time, or `\"never\"`",
+            "`\"1ms\"`, but for links that `flap`",
+            "How long a link or a switch must have been down until all switches route around it, and up again until they use it. What is down as the run begins they avoid from the start. Links that `flap` are routed around only where this is given.",
+        ),
+    ],
     also: Some(&FAULTS_EACH),
 };
 
@@ -43,7 +56,13 @@ pub static FAULTS_EACH: Section = section(
             "corrupt",
             CHANCE,
             "`0`",
-            "The chance that a packet arrives damaged where no frame check sees it, as in a switch's memory; the receiver's ICRC check drops it. Bit errors of a link, which the next switch drops, are `loss`.",
+            "The chance that a packet arrives damaged where no frame check sees it, as in a switch's memory; the receiver's ICRC check drops it. Bit errors of a link, which the next switch drops, are `loss` or `ber`.",
+        ),
+        key(
+            "ber",
+            "a number, 0 to 0.5, such as `1e-9`",
+            "`0`",
+            "The chance that a bit arrives wrong. A packet with such a bit is lost, as its frame check tells: the longer, the more often. It is what is left behind a link's error correction, each bit by itself.",
         ),
         key("duplicate", CHANCE, "`0`", "The chance that a packet arrives twice."),
         key(
@@ -116,9 +135,32 @@ pub static PAUSE_STORM: Section = section(
 pub static FAULTS_ON: Section = Section {
     path: "faults.on",
     keys: &[
-        key("link", "`\"a-b\"` for both ways, `\"a>b\"` for one way", "required", "The link meant."),
+        key(
+            "link",
+            "`\"a-b\"` for both ways, `\"a>b\"` for one way",
+            "one of `link` and `switch` is required",
+            "The link meant. A `*` stands for any part of a name: `\"leaf*-spine1\"` are all links of `spine1` to leaves, `\"*-*\"` all links.",
+        ),
+        key(
+            "switch",
+            "the name of a switch, or several as in `\"spine*\"`",
+            "see `link`",
+            "The switch that fails, all of it: with `from`, `until`, and one of `down` and `flap`.",
+        ),
         key("from", DELAY, "`\"0s\"`", "When the faults begin."),
         key("until", "a time above zero", "never", "When they end."),
+        key(
+            "down",
+            "`true` or `false`",
+            "`false`",
+            "Whether the link, or the switch, is down all that time.",
+        ),
+        key(
+            "rate",
+            "a rate above zero and up to the link's own, such as `\"25Gb/s\"`",
+            "the link's own",
+            "The rate at which the link runs, as one that has lost lanes or came up again slower.",
+        ),
         key(
             "cnp",
             "a table",

@@ -1,0 +1,347 @@
+//! What changes in a network while it runs: the rates of links, switches that fail, and the routes around what is down.
+//!
+//! All of it is known beforehand, so that whether a packet or a PAUSE frame survives is decided as it is sent, and only what
+//! stands still, as buffers and tables do, changes by an event. A network in which nothing changes has none of these.
+
+use crate::fault::Turns;
+use crate::graph::Graph;
+use crate::link::{FAULTY, LinkClass, UNEVEN};
+use crate::net::{BuildError, FabricConfig, Net, OUTAGE, RATE, REROUTE};
+use crate::packet::{HostId, PacketId};
+use crate::queue::{EventQueue, HORIZON_PS};
+use crate::routing::Routes;
+use roci_switch::LinkSpec;
+use roci_units::{BitsPerSec, Instant, Pace};
+use std::collections::BTreeMap;
+
+/// Something is down for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// What.
+    pub part: Part,
+    /// From when on.
+    pub start: Instant,
+    /// Until when; [`Instant::NEVER`] if it does not end.
+    pub until: Instant,
+    /// Where it is not down all of that time: when it is.
+    pub turns: Option<Turns>,
+}
+
+/// What may be down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// A link, by its place in the graph, for routes alone: what it loses is a matter of [`Fault`](crate::fault::Fault).
+    Link(u32),
+    /// A switch, by its place in the graph's list. It loses what it holds and what is on its way to it; what has left it whole
+    /// arrives. When it comes up again it has forgotten whom it paused and who paused it, and is told anew.
+    Switch(u32),
+}
+
+impl Outage {
+    /// The first instant from `time` on at which it is down, in picoseconds; `u64::MAX` if there is none.
+    fn next_down(&self, time: u64) -> u64 {
+        let time = time.max(self.start.as_ps());
+        let at = self.turns.map_or(time, |turns| turns.next_down(time));
+        if at < self.until.as_ps() { at } else { u64::MAX }
+    }
+
+    /// When it is up again, if it is down at `time`.
+    fn next_up(&self, time: u64) -> u64 {
+        let until = self.until.as_ps();
+        self.turns.map_or(until, |turns| turns.next_up(time).min(until))
+    }
+
+    /// Whether it is down at some instant of `from..=to`.
+    pub(crate) fn meets(&self, from: u64, to: u64) -> bool {
+        self.next_down(from) <= to
+    }
+}
+
+/// A port's rate from some instant on.
+#[derive(Clone, Copy, Debug)]
+struct RateChange {
+    port: u32,
+    class: u16,
+    rate: BitsPerSec,
+}
+
+/// A part that outages are about.
+#[derive(Clone, Copy, Debug)]
+struct PartState {
+    part: Part,
+    /// How many outages hold it down.
+    down: u32,
+    /// When it last went down or came up.
+    changed: u64,
+    /// Whether routes avoid it.
+    avoided: bool,
+}
+
+/// All that changes.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    rates: Vec<RateChange>,
+    /// Outages, each with the place of its part.
+    outages: Vec<(Outage, u32)>,
+    parts: Vec<PartState>,
+    /// Where there are outages, the graph and the routes through all of it.
+    home: Option<Box<(Graph, Routes)>>,
+    /// How long a part must have been down, or up again, until routes follow, in picoseconds; `None`: they do not.
+    detect: Option<u64>,
+    /// Whether routes are about to be laid anew, in this instant.
+    stale: bool,
+}
+
+/// The event after the parts' that lays routes anew.
+const LAY: u32 = u32::MAX;
+
+impl Changes {
+    /// The routes where nothing is down, if others may be in force.
+    pub(crate) fn home(&self) -> Option<&Routes> {
+        self.home.as_ref().map(|home| &home.1)
+    }
+
+    /// The routes that avoid what is to be avoided now.
+    fn routes(&self) -> Option<Result<Routes, crate::routing::RoutingError>> {
+        let (graph, home) = &**self.home.as_ref()?;
+        let avoided: Vec<Part> =
+            self.parts.iter().filter(|state| state.avoided).map(|state| state.part).collect();
+        if avoided.is_empty() {
+            return Some(Ok(home.clone()));
+        }
+        let mut dead = vec![false; graph.links.len()];
+        for part in avoided {
+            match part {
+                Part::Link(link) => dead[link as usize] = true,
+                Part::Switch(switch) => {
+                    let node = graph.hosts.len() + switch as usize;
+                    for (dead, link) in dead.iter_mut().zip(&graph.links) {
+                        *dead |= [link.a, link.b].iter().any(|end| end.0 as usize == node);
+                    }
+                }
+            }
+        }
+        Some(Routes::around(graph, |link| dead[link as usize]))
+    }
+}
+
+impl Net {
+    /// From `start` to `until` the port's link has `rate`, which is not above the one it is built for.
+    pub(crate) fn degrade(
+        &mut self,
+        port: u32,
+        rate: BitsPerSec,
+        start: Instant,
+        until: Instant,
+    ) -> Result<(), BuildError> {
+        let (spec, class) = (self.class(port).spec, self.ports[port as usize].link.class);
+        let slower = self.class_of(spec, rate)?;
+        for (at, class, rate) in [(start, slower, rate), (until, class, spec.rate)] {
+            let place = self.changes.rates.len();
+            self.changes.rates.push(RateChange { port, class, rate });
+            #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^32 faults")]
+            let handle = place as u32;
+            if at == Instant::ZERO {
+                self.change_rate(handle); // ahead of what hosts send before the first event
+            } else if at.as_ps() < HORIZON_PS {
+                self.queue.push_at(at.as_ps(), RATE, handle);
+            }
+        }
+        Ok(())
+    }
+
+    /// The class of links built as `spec` that run at `rate`.
+    fn class_of(&mut self, spec: LinkSpec, rate: BitsPerSec) -> Result<u16, BuildError> {
+        let class = LinkClass::at(spec, rate);
+        let known = self.classes.iter().position(|known| known.is(&class));
+        let place = known.unwrap_or_else(|| {
+            self.classes.push(class);
+            self.classes.len() - 1
+        });
+        if class.octet_ps == 0 && self.paces.is_empty() {
+            let pace = |port: &roci_switch::Port<crate::link::LinkEnd>| {
+                Pace::new(self.classes[usize::from(port.link.class)].spec.rate)
+            };
+            self.paces = self.ports.iter().map(pace).collect();
+        }
+        u16::try_from(place).map_err(|_| BuildError::LinkKinds)
+    }
+
+    /// A link has another rate from now on. What is being sent ends as it began.
+    #[cold]
+    pub(crate) fn change_rate(&mut self, handle: u32) {
+        let RateChange { port, class, rate } = self.changes.rates[handle as usize];
+        let end = &mut self.ports[port as usize].link;
+        end.class = class;
+        let uneven = self.classes[usize::from(class)].octet_ps == 0;
+        end.flags = if uneven { end.flags | UNEVEN } else { end.flags & !UNEVEN };
+        if let Some(pace) = self.paces.get_mut(port as usize) {
+            *pace = Pace::new(rate);
+        }
+        self.faults.set_rate(port, rate);
+    }
+
+    /// Puts the outages of `config` in place.
+    pub(crate) fn place_outages(&mut self, graph: &Graph, config: &FabricConfig) -> Result<(), BuildError> {
+        if config.outages.is_empty() {
+            return Ok(());
+        }
+        let mut places = BTreeMap::new();
+        self.changes.home = Some(Box::new((graph.clone(), self.routes.clone())));
+        self.changes.detect = config.detect.map(|detect| detect.as_ps());
+        for outage in &config.outages {
+            // What is never up has no turns.
+            let outage = &Outage { turns: outage.turns.filter(|turns| !turns.up.is_zero()), ..*outage };
+            let exists = match outage.part {
+                Part::Link(link) => (link as usize) < graph.links.len(),
+                Part::Switch(switch) => (switch as usize) < graph.switches.len(),
+            };
+            if !exists {
+                return Err(BuildError::NoSuchPart(outage.part));
+            }
+            if outage.turns.is_some_and(|turns| turns.down.is_zero()) || outage.start >= outage.until {
+                continue; // it is never down
+            }
+            let changes = &mut self.changes;
+            #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^32 faults")]
+            let place = *places.entry(outage.part).or_insert_with(|| {
+                let state = PartState { part: outage.part, down: 0, changed: 0, avoided: false };
+                changes.parts.push(state);
+                changes.parts.len() as u32 - 1
+            });
+            #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^32 faults")]
+            let handle = changes.outages.len() as u32;
+            changes.outages.push((*outage, place));
+            if let Part::Switch(switch) = outage.part {
+                self.cut_off(switch, outage);
+            }
+            let changes = &mut self.changes;
+            let mut next = outage.next_down(0);
+            if next == 0 {
+                // It is down as the run begins, and everybody knows it.
+                let state = &mut changes.parts[place as usize];
+                (state.down, state.avoided) = (state.down + 1, changes.detect.is_some());
+                next = outage.next_up(0);
+            }
+            push(&mut self.queue, next, handle);
+        }
+        if let Some(routes) = self.changes.routes() {
+            self.routes = routes.map_err(BuildError::Routing)?;
+        }
+        Ok(())
+    }
+
+    /// The links of a switch lose what is sent to it, or by it, while it is down.
+    fn cut_off(&mut self, switch: u32, outage: &Outage) {
+        for port in self.switch_ports(switch) {
+            let peer = self.peer(port);
+            self.faults.cut(port, outage, true);
+            self.faults.cut(peer, outage, false);
+            for end in [port, peer] {
+                self.ports[end as usize].link.flags |= FAULTY;
+            }
+        }
+    }
+
+    /// A part goes down or comes up again.
+    #[cold]
+    pub(crate) fn turn_outage(&mut self, handle: u32) {
+        let now = self.queue.now();
+        let (outage, place) = self.changes.outages[handle as usize];
+        let down = outage.meets(now, now);
+        push(&mut self.queue, if down { outage.next_up(now) } else { outage.next_down(now) }, handle);
+        let state = &mut self.changes.parts[place as usize];
+        let before = state.down;
+        state.down = if down { before + 1 } else { before - 1 };
+        if (before == 0) == (state.down == 0) {
+            return;
+        }
+        state.changed = now;
+        if let Some(detect) = self.changes.detect
+            && now.saturating_add(detect) < HORIZON_PS
+        {
+            self.queue.push_at(now + detect, REROUTE, place);
+        }
+        if let Part::Switch(switch) = outage.part {
+            if down { self.fail(switch) } else { self.revive(switch) }
+        }
+    }
+
+    /// A part has been down or up for as long as it takes to be sure of it, if it has; or routes are to be laid anew.
+    #[cold]
+    pub(crate) fn reroute(&mut self, handle: u32) {
+        let now = self.queue.now();
+        let changes = &mut self.changes;
+        if handle == LAY {
+            changes.stale = false;
+            // With ever more sets of equal ports than its tables can hold, a switch goes on as it does.
+            if let Some(Ok(routes)) = changes.routes() {
+                self.routes = routes;
+            }
+            return;
+        }
+        let state = &mut changes.parts[handle as usize];
+        let is_down = state.down > 0;
+        if state.changed.saturating_add(changes.detect.unwrap_or(u64::MAX)) != now || state.avoided == is_down
+        {
+            return;
+        }
+        state.avoided = is_down;
+        if !std::mem::replace(&mut changes.stale, true) {
+            // Behind what else is noticed in this instant.
+            self.queue.push_at(now, REROUTE, LAY);
+        }
+    }
+
+    /// A switch loses what it holds; nobody is paused by it any more, nor it by anybody.
+    fn fail(&mut self, switch: u32) {
+        let mut lost = Vec::new();
+        let (ports, packets) = (&mut self.ports, &mut self.packets);
+        self.switches[switch as usize].clear(ports, packets, |handle| lost.push(PacketId(handle)));
+        for id in lost {
+            self.lose_elsewhere(id);
+        }
+        for port in self.switch_ports(switch) {
+            let peer = self.peer(port);
+            (self.pauses[port as usize].asks, self.pauses[port as usize].told) = (0, 0);
+            for end in [port, peer] {
+                let link = &mut self.ports[end as usize].link;
+                if std::mem::take(&mut link.paused) != 0 {
+                    let now = self.now();
+                    self.count_paused(end, 0, now);
+                }
+            }
+            self.resume(peer);
+        }
+    }
+
+    /// A switch is back: it tells its neighbours whom a storm has it pause, and is told whom they pause.
+    fn revive(&mut self, switch: u32) {
+        for port in self.switch_ports(switch) {
+            for end in [port, self.peer(port)] {
+                let pausing = self.pausing(end) | self.faults.storms(end);
+                let pauses = &mut self.pauses[end as usize];
+                (pauses.asks, pauses.told) = (0, 0);
+                for priority in (0..8).filter(|priority| pausing >> priority & 1 == 1) {
+                    self.emit_pause(end, priority, true);
+                }
+            }
+        }
+    }
+
+    /// `port` may send again, if it has something.
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most 65 535 hosts")]
+    pub(crate) fn resume(&mut self, port: u32) {
+        match self.switch_of(port) {
+            Some(switch) => self.serve_soon(switch, port),
+            None => self.kick(HostId(port as u16)),
+        }
+    }
+}
+
+/// Calls for an outage's next turn, if it comes before the end of time.
+fn push(queue: &mut EventQueue, at: u64, handle: u32) {
+    if at < HORIZON_PS {
+        queue.push_at(at, OUTAGE, handle);
+    }
+}

@@ -1,0 +1,363 @@
+//! Links that slow down, switches that fail, and what becomes of packets, pauses and routes.
+
+use super::faults::always;
+use super::*;
+use crate::change::{Outage, Part};
+use crate::fault::Turns;
+
+const SLOW: BitsPerSec = BitsPerSec::from_gbps(25);
+
+fn at_us(us: u64) -> Instant {
+    Instant::from_ps(us * 1_000_000)
+}
+
+/// Host 0 sends `count` frames of 1000 octets to host 1, whose flows are numbered.
+fn numbered(graph: &Graph, config: &FabricConfig, count: u32) -> Fabric<Script> {
+    let mut fabric = scripted(graph, config);
+    fabric.nics.queues[0].extend((0..count).map(|n| Packet { flow: n, ..data(0, 1, 3, 1_000) }));
+    fabric.net.kick(HostId(0));
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.net.packets().live(), 0);
+    fabric
+}
+
+fn times(fabric: &Fabric<Script>) -> Vec<u64> {
+    fabric.nics.arrivals.iter().map(|arrival| arrival.0).collect()
+}
+
+fn two_hosts() -> Graph {
+    Graph {
+        hosts: vec!["h0".into(), "h1".into()],
+        links: vec![Link { a: NodeId(0), b: NodeId(1), rate: RATE, delay: DELAY }],
+        ..Graph::default()
+    }
+}
+
+#[test]
+fn a_degraded_link_sends_at_its_lower_rate_and_ends_each_frame_as_it_began() {
+    let frame = wire_time(1_000);
+    // It slows down in the middle of the eleventh frame, and recovers in the middle of the sixth after that.
+    let (start, until) = (10 * frame + frame / 2, 11 * frame + 5 * 4 * frame + frame / 2);
+    let fault = FaultSpec {
+        start: Instant::from_ps(start),
+        until: Instant::from_ps(until),
+        ..always(0, NodeId(0), Fault::Rate(SLOW))
+    };
+    let config = FabricConfig { faults: vec![fault], ..FabricConfig::default() };
+    let times = times(&numbered(&two_hosts(), &config, 30));
+    let mut expected = Vec::new();
+    let mut at = 0;
+    for n in 0..30 {
+        at += if (11..17).contains(&n) { 4 * frame } else { frame };
+        expected.push(at + DELAY.as_ps());
+    }
+    assert_eq!(times, expected);
+}
+
+#[test]
+fn a_lower_rate_holds_from_the_first_frame_on_one_way_alone_and_need_not_divide() {
+    // 7 Gb/s: 1142.857 ps an octet.
+    let rate = BitsPerSec::from_gbps(7);
+    let faults = vec![always(0, NodeId(0), Fault::Rate(rate))];
+    let mut fabric = scripted(&two_hosts(), &FabricConfig { faults, ..FabricConfig::default() });
+    for (from, to) in [(0, 1), (1, 0)] {
+        fabric.nics.queues[usize::from(from)].extend(std::iter::repeat_n(data(from, to, 3, 1_000), 700));
+        fabric.net.kick(HostId(from));
+    }
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    let last = |host: u16| fabric.nics.arrivals.iter().rfind(|arrival| arrival.1 == host).unwrap().0;
+    assert_eq!(last(0), 700 * wire_time(1_000) + DELAY.as_ps());
+    assert_eq!(last(1), 700 * 1_020 * 8_000 / 7 + DELAY.as_ps());
+}
+
+#[test]
+fn rules_that_follow_each_other_change_the_rate_once() {
+    let frame = wire_time(1_000);
+    let end = Instant::from_ps(10 * 4 * frame);
+    let first = FaultSpec { until: end, ..always(0, NodeId(0), Fault::Rate(SLOW)) };
+    let second = FaultSpec { start: end, ..always(0, NodeId(0), Fault::Rate(BitsPerSec::from_gbps(50))) };
+    let config = FabricConfig { faults: vec![first, second], ..FabricConfig::default() };
+    let times = times(&numbered(&two_hosts(), &config, 20));
+    assert_eq!(times[9], 10 * 4 * frame + DELAY.as_ps());
+    // The eleventh begins in the instant of the change, after the old rule's end and the new one's beginning.
+    assert_eq!(times[19], 10 * 4 * frame + 10 * 2 * frame + DELAY.as_ps());
+}
+
+#[test]
+fn telemetry_tells_the_rate_in_force() {
+    let fault = FaultSpec { start: at_us(50), until: at_us(100), ..always(1, NodeId(2), Fault::Rate(SLOW)) };
+    let config = FabricConfig { faults: vec![fault], hop_octets: 8, ..FabricConfig::default() };
+    let mut fabric = scripted(&star(2), &config);
+    fabric.nics.traced = true;
+    fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, 1_000), 1_000));
+    fabric.net.kick(HostId(0));
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    let rates: Vec<(u64, u32)> =
+        fabric.nics.hops.iter().map(|hops| (u64::from(hops[0].at_ns) / 1_000, hops[0].rate_kbps)).collect();
+    assert!(
+        rates
+            .iter()
+            .all(|&(at, kbps)| kbps == if (50..100).contains(&at) { 25_000_000 } else { 100_000_000 })
+    );
+    assert!(rates.iter().filter(|(_, kbps)| *kbps == 25_000_000).count() > 100);
+}
+
+#[test]
+fn a_rate_of_zero_or_above_the_link_s_own_is_refused() {
+    for rate in [BitsPerSec(0), BitsPerSec::from_gbps(200)] {
+        let faults = vec![always(0, NodeId(0), Fault::Rate(rate))];
+        let config = FabricConfig { faults, ..FabricConfig::default() };
+        let nics = Script { queues: vec![VecDeque::new(); 2], ..Script::default() };
+        let refused = Fabric::new(&two_hosts(), &config, nics).map(drop);
+        assert_eq!(refused, Err(BuildError::Fault(crate::fault::FaultError::Rate)));
+    }
+}
+
+#[test]
+fn packets_held_back_follow_each_other_at_the_lower_rate() {
+    let jitter = Fault::Delay { delay: Span::from_micros(5), jitter: Span::from_micros(20) };
+    let faults = vec![always(0, NodeId(0), jitter), always(0, NodeId(0), Fault::Rate(SLOW))];
+    let times = times(&numbered(&two_hosts(), &FabricConfig { faults, ..FabricConfig::default() }, 500));
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 4 * wire_time(1_000)));
+}
+
+#[test]
+fn bit_errors_lose_long_frames_more_often_than_short_ones() {
+    let rate: roci_units::BitErrorRate = "1e-5".parse().unwrap();
+    let lost = |frame: u16| {
+        let faults = vec![always(0, NodeId(0), Fault::BitErrors(rate))];
+        let mut fabric = scripted(&two_hosts(), &FabricConfig { faults, ..FabricConfig::default() });
+        fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, frame), 20_000));
+        fabric.net.kick(HostId(0));
+        fabric.run_until(SECOND);
+        20_000 - fabric.nics.arrivals.len()
+    };
+    for (frame, chance) in [(100, 0.007_968), (1_000, 0.076_884), (4_000, 0.273_852)] {
+        let (mean, lost) = (20_000.0 * chance, lost(frame) as f64);
+        assert!((lost - mean).abs() < 5.0 * mean.sqrt(), "{frame}: {lost} for {mean}");
+    }
+}
+
+/// Two leaves with two hosts each, two spines: switches 0 and 1 are the leaves, 2 and 3 the spines.
+fn leaf_spine() -> Graph {
+    let shape =
+        LeafSpine { leaves: 2, spines: 2, hosts_per_leaf: 2, rate: RATE, fabric_rate: None, delay: DELAY };
+    shape.build().unwrap().graph
+}
+
+fn failing(switch: u32, start: u64, until: u64) -> Outage {
+    Outage { part: Part::Switch(switch), start: at_us(start), until: at_us(until), turns: None }
+}
+
+/// Hosts 0 and 1 each send `count` frames to the hosts of the other leaf, each of its own flow.
+fn across(config: &FabricConfig, count: u32) -> Fabric<Script> {
+    let mut fabric = scripted(&leaf_spine(), config);
+    for source in [0, 1] {
+        let packets = (0..count).map(|n| Packet {
+            flow: n.wrapping_mul(0x9e37_79b9) ^ u32::from(source),
+            ..data(source, source + 2, 3, 1_000)
+        });
+        fabric.nics.queues[usize::from(source)].extend(packets);
+        fabric.net.kick(HostId(source));
+    }
+    fabric
+}
+
+#[test]
+fn a_failed_spine_loses_what_it_has_and_the_routes_lead_over_the_other_one() {
+    let config = FabricConfig {
+        outages: vec![failing(2, 100, 300)],
+        detect: Some(Span::from_micros(50)),
+        ..FabricConfig::default()
+    };
+    let mut fabric = across(&config, 6_000);
+    let crossed = |fabric: &Fabric<Script>, spine| {
+        fabric.net.switch_ports(spine).map(|port| fabric.net.tx_octets(port)).sum::<u64>()
+    };
+    let mut before = [0; 2];
+    // What each spine sends in these stretches: both; the other; both again once its return is noticed.
+    for (us, works) in [(100, [true, true]), (300, [false, true]), (349, [false, true])] {
+        fabric.run_until(at_us(us));
+        let now = [2, 3].map(|spine| crossed(&fabric, spine));
+        for spine in [0, 1] {
+            assert_eq!(now[spine] > before[spine], works[spine], "{spine} until {us}");
+        }
+        before = now;
+    }
+    let lost = fabric.net.totals().dropped;
+    let per_us = 1e6 / wire_time(1_000) as f64;
+    // Half of what two hosts send is lost until the leaf knows, and what waits for the spine by then; then nothing is.
+    let expected = 50.0 * per_us;
+    assert!((lost as f64 - expected).abs() < 0.15 * expected, "{lost} for {expected}");
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.net.totals().dropped, lost);
+    assert!(crossed(&fabric, 2) > before[0], "it is used again");
+    assert_eq!(fabric.nics.arrivals.len() as u64 + lost, 12_000);
+    assert_eq!(fabric.net.packets().live(), 0);
+}
+
+#[test]
+fn what_a_switch_holds_as_it_fails_is_lost_and_its_peers_are_let_go() {
+    let mut config = FabricConfig { outages: vec![failing(0, 50, 200)], ..FabricConfig::default() };
+    config.switch.buffer = Bytes(600_000);
+    let mut fabric = blast(&star(3), &config, &[0, 1], 2, 100);
+    fabric.run_until(Instant::from_ps(49_999_999));
+    let held = fabric.net.switch(0).used();
+    assert!(held > 10 * 4_178, "two hosts fill a link: {held}");
+    assert!((0..2).any(|host| fabric.net.pauses(host).received > 0), "and are paused");
+    fabric.run_until(at_us(50));
+    assert_eq!(fabric.net.switch(0).used(), 0);
+    assert_eq!(fabric.net.lost_elsewhere(), u64::from(held / 4_178));
+    assert!((0..6).all(|port| fabric.net.paused(port) == 0));
+    let arrived = fabric.nics.arrivals.len();
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    // Whatever had left the switch whole arrives, and what the hosts send before it is back does not.
+    let totals = fabric.net.totals();
+    assert!(fabric.nics.arrivals.len() - arrived <= 4, "{arrived}");
+    assert_eq!(fabric.nics.arrivals.len() as u64 + totals.dropped, 200);
+    assert_eq!(fabric.net.packets().live(), 0);
+}
+
+#[test]
+fn a_switch_that_comes_back_is_told_again_whom_to_pause() {
+    // Two leaves and a spine. Host 1 on the right does not take what host 0 sends, so that everything up to host 0 is
+    // paused; the left leaf fails and comes back, and finds the spine pausing it still.
+    let graph =
+        LeafSpine { leaves: 2, spines: 1, hosts_per_leaf: 1, rate: RATE, fabric_rate: None, delay: DELAY };
+    let graph = graph.build().unwrap().graph;
+    let config = FabricConfig {
+        faults: vec![FaultSpec {
+            until: at_us(500),
+            ..always(2, NodeId(3), Fault::PauseStorm { priority: 3 })
+        }],
+        outages: vec![failing(0, 200, 300)],
+        switch: SwitchConfig { buffer: Bytes(150_000), ..SwitchConfig::default() },
+        ..FabricConfig::default()
+    };
+    assert_eq!((graph.links[2].a, graph.links[2].b), (NodeId(1), NodeId(3)), "the right host's link");
+    let mut fabric = blast(&graph, &config, &[0], 1, 60);
+    fabric.run_until(at_us(199));
+    let uplink =
+        fabric.net.switch_ports(0).find(|&port| fabric.net.switch_of(fabric.net.peer(port)).is_some());
+    let uplink = uplink.unwrap();
+    assert_eq!(fabric.net.paused(uplink), 1 << 3);
+    fabric.run_until(at_us(299));
+    assert_eq!(fabric.net.paused(uplink), 0);
+    fabric.run_until(at_us(310));
+    assert_eq!(fabric.net.paused(uplink), 1 << 3, "the spine holds what came before");
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.net.paused(uplink), 0);
+    assert_eq!(fabric.nics.arrivals.len() as u64 + fabric.net.totals().dropped, 60);
+    assert_eq!(fabric.net.packets().live(), 0);
+}
+
+#[test]
+fn a_switch_that_is_down_from_the_beginning_is_never_asked() {
+    let config = FabricConfig {
+        outages: vec![Outage { until: Instant::NEVER, ..failing(3, 0, 1) }],
+        detect: Some(Span::from_millis(1)),
+        ..FabricConfig::default()
+    };
+    let mut fabric = across(&config, 1_000);
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.nics.arrivals.len(), 2_000);
+    assert_eq!(fabric.net.routes().equal_ports(0, HostId(2)).len(), 2, "ways while nothing is down");
+}
+
+#[test]
+fn a_link_that_is_down_is_avoided_once_it_has_been_for_long_enough() {
+    // Link 4 joins the first leaf and the first spine.
+    let graph = leaf_spine();
+    let place = graph.links.iter().position(|link| (link.a, link.b) == (NodeId(4), NodeId(6))).unwrap();
+    let link = u32::try_from(place).unwrap();
+    let dropped = |down: u64, detect: Option<Span>| {
+        let turns = Turns { began: at_us(0), up: Span::from_micros(60), down: Span::from_micros(down) };
+        let faults = vec![always(link, NodeId(4), Fault::Flap(turns))];
+        let outage =
+            Outage { part: Part::Link(link), start: at_us(0), until: Instant::NEVER, turns: Some(turns) };
+        let config = FabricConfig { faults, outages: vec![outage], detect, ..FabricConfig::default() };
+        let mut fabric = across(&config, 4_000);
+        fabric.run_until(at_us(320));
+        fabric.net.totals().dropped
+    };
+    let [never, late, soon] = [None, Some(30), Some(5)].map(|us| dropped(20, us.map(Span::from_micros)));
+    // Four of 20 us each: never noticed where it takes 30 us to be sure, and after a quarter of them where it takes 5.
+    assert_eq!(never, late);
+    assert!(soon * 5 < never * 2 && soon > never / 8, "{soon} of {never}");
+}
+
+#[test]
+fn no_way_left_loses_packets_and_the_next_way_takes_them() {
+    let config = FabricConfig {
+        outages: vec![failing(2, 20, 60), failing(3, 20, 60)],
+        detect: Some(Span::from_micros(5)),
+        ..FabricConfig::default()
+    };
+    let mut fabric = across(&config, 1_500);
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert!(fabric.net.lost_elsewhere() > 500, "{}", fabric.net.lost_elsewhere());
+    assert_eq!(fabric.nics.arrivals.len() as u64 + fabric.net.totals().dropped, 3_000);
+    assert_eq!(fabric.net.packets().live(), 0);
+}
+
+#[test]
+fn an_outage_of_what_does_not_exist_is_refused() {
+    for part in [Part::Switch(1), Part::Link(9)] {
+        let outages = vec![Outage { part, ..failing(0, 1, 2) }];
+        let nics = Script { queues: vec![VecDeque::new(); 2], ..Script::default() };
+        let refused =
+            Fabric::new(&star(2), &FabricConfig { outages, ..FabricConfig::default() }, nics).map(drop);
+        assert_eq!(refused, Err(BuildError::NoSuchPart(part)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever fails whenever: each packet arrives or is counted as lost, once, and nothing stands still in the end.
+    #[test]
+    fn with_switches_that_fail_every_packet_is_accounted_for(
+        outages in prop::collection::vec((0u32..4, 0u64..200, 1u64..150, prop::option::of((1u64..40, 1u64..40))), 1..5),
+        slow in prop::collection::vec((0u32..8, 0u64..200, 1u64..200, 1u64..100), 0..4),
+        detect in prop::option::of(0u64..60),
+        spray in any::<bool>(),
+        per_flow in any::<bool>(),
+    ) {
+        let graph = leaf_spine();
+        let outages = outages.into_iter().map(|(switch, start, length, turns)| {
+            let turns = turns.map(|(up, down)| Turns {
+                began: at_us(start), up: Span::from_micros(up), down: Span::from_micros(down),
+            });
+            Outage { turns, ..failing(switch, start, start + length) }
+        });
+        let faults = slow.into_iter().map(|(link, start, length, gbps)| FaultSpec {
+            start: at_us(start),
+            until: at_us(start + length),
+            ..always(link, graph.links[link as usize].b, Fault::Rate(BitsPerSec::from_gbps(gbps)))
+        });
+        let mut config = FabricConfig {
+            outages: outages.collect(),
+            faults: faults.collect(),
+            detect: detect.map(Span::from_micros),
+            spray,
+            ..FabricConfig::default()
+        };
+        config.switch.buffer = Bytes(300_000);
+        if per_flow {
+            config.switch.queues = roci_switch::config::Buffering::PerFlow;
+        }
+        let mut fabric = scripted(&graph, &config);
+        for (from, to) in [(0, 2), (1, 2), (3, 2), (2, 0)] {
+            fabric.nics.queues[usize::from(from)].extend((0..400).map(|n| Packet {
+                flow: n * 31, ..data(from, to, 3, 4_178)
+            }));
+            fabric.net.kick(HostId(from));
+        }
+        prop_assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+        prop_assert_eq!(fabric.nics.arrivals.len() as u64 + fabric.net.totals().dropped, 1_600);
+        prop_assert_eq!(fabric.net.packets().live(), 0);
+        prop_assert!((0..4).all(|switch| fabric.net.switch(switch).used() == 0));
+        let ports = u32::try_from(fabric.net.port_count()).unwrap();
+        prop_assert!((0..ports).all(|port| fabric.net.paused(port) == 0));
+    }
+}
