@@ -12,6 +12,8 @@ use roci_transport::{Counters as Counted, Engine};
 pub struct Counters {
     /// Data packets sent, retransmissions included.
     pub packets: u64,
+    /// Octets of payload in them.
+    pub octets: u64,
     /// Data packets sent again.
     pub retransmitted: u64,
     /// Of those, packets that had been sent again before in the same loss; go-back-N and NDP forget a loss once all is sent again.
@@ -72,6 +74,7 @@ impl Entry {
             tally.until;
         Counters {
             packets,
+            octets: self.octets,
             retransmitted,
             repeated,
             timeouts,

@@ -296,6 +296,7 @@ impl QueuePairBuilder {
             shares: self.srq.is_some(),
             room: (self.sends, self.recvs),
             watch: None,
+            octets: 0,
             tally: None,
         });
         locked.core.mind_window(self.window);

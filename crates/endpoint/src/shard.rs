@@ -74,6 +74,8 @@ pub(crate) struct Entry {
     pub(crate) room: (u32, u32),
     /// Who is to be told when it fails.
     pub(crate) watch: Option<Watch>,
+    /// Octets of payload that it has sent, some of them again. The engine has no room to count them.
+    pub(crate) octets: u64,
     /// What its packets have met before the engine began to count anew, or could have come round.
     pub(crate) tally: Option<Box<Tally>>,
 }

@@ -25,6 +25,7 @@ impl Core {
         let until = self.batch.passed() + TURN;
         while self.batch.passed() < until {
             let Some(offer) = self.engine.offer(now, QUANTUM) else { break };
+            let sender = offer.qpn;
             let Some(mut segment) = self.engine.commit(now, offer, Grant::Engine) else {
                 self.settle(now);
                 continue;
@@ -33,6 +34,9 @@ impl Core {
                 self.answer_before(io, &segment);
             }
             segment.words = segment.stamped(now);
+            if let Some(Some(entry)) = self.entries.get_mut(place_of(sender) as usize) {
+                entry.octets += u64::from(segment.length);
+            }
             self.pack(io, &segment);
             self.settle(now);
         }

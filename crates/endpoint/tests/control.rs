@@ -42,6 +42,7 @@ fn registers_are_read_and_written_while_the_device_runs() {
     a.qp.post_send(SendWr::write_inline(b"on it goes", b.open.remote())).unwrap();
     a.done();
     assert_eq!(ask("get all packets").unwrap(), format!("{qp} dcqcn packets 1\n"));
+    assert_eq!(ask("get all octets").unwrap(), format!("{qp} dcqcn octets 10B\n"));
     assert_eq!(ask("get all cnps").unwrap(), format!("{qp} dcqcn cnps 0\n"));
 }
 

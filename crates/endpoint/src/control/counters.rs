@@ -102,8 +102,9 @@ impl DeviceInner {
             rows.push((labels, entry.counters(&core.engine, place), status));
         });
         type Read = fn(&Counters) -> u64;
-        let counters: [(&str, &str, Read); 9] = [
+        let counters: [(&str, &str, Read); 10] = [
             ("qp_packets_total", "Data packets sent, again or not.", |c| c.packets),
+            ("qp_payload_bytes_total", "Payload in them.", |c| c.octets),
             ("qp_retransmitted_total", "Data packets sent again.", |c| c.retransmitted),
             (
                 "qp_repeated_total",

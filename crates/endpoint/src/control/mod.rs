@@ -10,7 +10,7 @@
 //! | `counters` | counters as Prometheus text |
 //!
 //! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`, `allowed_rate`,
-//! `allowed_window`, `in_flight`, `packets`, `retransmitted` and `cnps`, which every queue pair has and which cannot be written. One whose
+//! `allowed_window`, `in_flight`, `packets`, `octets`, `retransmitted` and `cnps`, which every queue pair has and which cannot be written. One whose
 //! program has failed has the registers of the law that took over, which cannot be written either, and of the law `program` a line
 //! `failed`: which of the counters `program_failures_total` that is in, where and why.
 
@@ -331,6 +331,7 @@ fn registers(
         all.push(("in_flight", format!("{}B", status.in_flight)));
         let counters = entry.counters(&core.engine, place);
         all.push(("packets", counters.packets.to_string()));
+        all.push(("octets", format!("{}B", counters.octets)));
         all.push(("retransmitted", counters.retransmitted.to_string()));
         all.push(("cnps", counters.cnps.to_string()));
     }
