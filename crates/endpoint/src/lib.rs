@@ -70,7 +70,7 @@
 //! | [`event`] | asynchronous events: what happens to queues besides completions |
 //! | [`congestion`] | congestion-control laws and programs by name |
 //! | `asynchronous` | with the feature `tokio`: tasks wait for completions and connections |
-//! | [`control`] | the control socket: registers and counters of a running device |
+//! | [`control`] | the control socket: registers and counters of a running device, and what they come to over time |
 //! | [`memory`] | regions, buffers, slices |
 //! | [`cm`] | connection set-up: RDMA-CM's listen, connect, accept, reject |
 //! | [`perf`] | perftest's tests of bandwidth and latency, either end of which can be perftest |

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Pair, connect, in_memory};
-use roci_endpoint::{Backend, Device, DeviceConfig, MemoryWire, SendWr, congestion, control};
+use roci_endpoint::control::table::{self, Row};
+use roci_endpoint::{Backend, Device, DeviceConfig, MemoryWire, Mtu, SendWr, congestion, control};
 use roci_units::BitsPerSec;
 use std::path::PathBuf;
 
@@ -44,6 +45,47 @@ fn registers_are_read_and_written_while_the_device_runs() {
     assert_eq!(ask("get all packets").unwrap(), format!("{qp} dcqcn packets 1\n"));
     assert_eq!(ask("get all octets").unwrap(), format!("{qp} dcqcn octets 10B\n"));
     assert_eq!(ask("get all cnps").unwrap(), format!("{qp} dcqcn cnps 0\n"));
+}
+
+#[test]
+fn a_table_has_every_queue_pair_with_what_it_sent_of_payload_and_its_responses_too() {
+    let Pair { a, b, .. } = in_memory(1, |qp| qp.path_mtu(Mtu::Mtu1024));
+    let path = path("table");
+    a.device.serve_control(&path).unwrap();
+    // More than are looked at at once, and gaps among them.
+    let mut others: Vec<_> = (0..100).map(|_| a.pd.create_qp(&a.cq, &a.cq).build().unwrap()).collect();
+    others.retain(|qp| qp.qp_num().get() % 3 > 0);
+    let read = || table::read(&path).unwrap().unwrap();
+    let of_a = |rows: &[Row]| rows.iter().find(|row| row.qpn == a.qp.qp_num()).unwrap().clone();
+    let before = of_a(&read());
+    assert_eq!((before.law.as_str(), before.state.as_str()), ("dcqcn", "ReadyToSend"));
+    assert_eq!((before.allowed, before.packets, before.octets), (None, 0, 0));
+    a.qp.post_send(SendWr::write(a.own.slice(0..5000).unwrap(), b.open.remote())).unwrap();
+    a.done();
+    // The request of a READ has no payload, its responses have.
+    a.qp.post_send(SendWr::read(a.own.buffer(0..2000).unwrap(), b.open.remote())).unwrap();
+    a.done();
+    b.qp.post_send(SendWr::read(b.own.buffer(0..3000).unwrap(), a.open.remote())).unwrap();
+    b.done();
+    a.qp.set_register("rc", "1Gb/s").unwrap();
+    let rows = read();
+    let now = of_a(&rows);
+    assert_eq!((now.octets, now.in_flight, now.cnps), (8000, 0, 0));
+    assert_eq!((now.octets, now.packets), (a.qp.counters().octets, a.qp.counters().packets));
+    assert_eq!(now.allowed, Some(BitsPerSec::from_gbps(1)));
+    assert!(now.at > before.at);
+    let mut numbers: Vec<_> = rows.iter().map(|row| row.qpn.get()).collect();
+    let mut expected: Vec<_> = others.iter().chain([&a.qp]).map(|qp| qp.qp_num().get()).collect();
+    numbers.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(numbers, expected);
+    // And what `get` tells of one and of all.
+    for qp in &others {
+        let one = control::ask(&path, &format!("get {}", qp.qp_num().get())).unwrap().unwrap();
+        assert!(one.lines().all(|line| line.starts_with(&format!("{:#08x} ", qp.qp_num().get()))), "{one}");
+    }
+    let all = control::ask(&path, "get all state").unwrap().unwrap();
+    assert_eq!(all.lines().count(), expected.len());
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `get [QP [NAME]]` | lines of queue pair, law, name, value, separated by spaces, of which values may have some; QP may be `all` |
 //! | `set QP NAME VALUE` | nothing, or a remark on what becomes of the value; QP may be `all`, of which one at least has to have the register |
+//! | `table` | a line of names, then for each queue pair a line of what they name: see [`table`] |
 //! | `counters` | counters as Prometheus text |
 //!
 //! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`, `allowed_rate`,
@@ -14,7 +15,9 @@
 //! program has failed has the registers of the law that took over, which cannot be written either, and of the law `program` a line
 //! `failed`: which of the counters `program_failures_total` that is in, where and why.
 
+pub mod board;
 mod counters;
+pub mod table;
 
 use crate::device::DeviceInner;
 use crate::io::sys;
@@ -41,6 +44,8 @@ const REQUEST_MAX: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How soon the thread notices that its device is gone.
 const LOOK: Duration = Duration::from_millis(200);
+/// Queue pairs that are looked at before the shard is let go to those who send and receive.
+const AT_ONCE: u32 = 16;
 /// What becomes of a rate that was written.
 const PASSES: &str = "rc rises to rt again within some increase_timers, as after a cut; \
     to keep it, set increase_timer to 1000s and byte_counter to 0 before\n";
@@ -195,8 +200,11 @@ impl DeviceInner {
             ["get", qp, name] => self.read(Some(number(qp)?), Some(name)),
             ["set", "all", name, value] => self.write(None, name, value),
             ["set", qp, name, value] => self.write(Some(number(qp)?), name, value),
+            ["table"] => Ok(self.table()),
             ["counters"] => Ok(self.prometheus()),
-            _ => Err("requests are `get [QP [NAME]]`, `set QP NAME VALUE` and `counters`".to_owned()),
+            _ => {
+                Err("requests are `get [QP [NAME]]`, `set QP NAME VALUE`, `table` and `counters`".to_owned())
+            }
         }
     }
 
@@ -204,21 +212,30 @@ impl DeviceInner {
     fn each(&self, only: Option<Qpn>, mut with: impl FnMut(&mut Core, &Entry, u32, &Law, Instant)) -> bool {
         let mut found = false;
         for cell in &self.cells {
-            let mut shard = cell.lock();
-            // Not before the lock is had: who had it has run the shard later than that, and its time does not go back.
-            let now = self.now();
-            for place in 0..shard.core.entries.len() {
-                // Taken out for the while, so that the engine beside it can be asked.
-                let Some(entry) = shard.core.entries[place].take() else { continue };
-                if only.is_none_or(|only| only == entry.qpn) {
+            let mut next = 0;
+            loop {
+                let mut shard = cell.lock();
+                // Not before the lock is had: who had it has run the shard later than that, and its time does not go back.
+                let now = self.now();
+                let count = u32::try_from(shard.core.entries.len()).unwrap_or(u32::MAX);
+                let places = match only {
+                    Some(qpn) => shard.core.numbers.find(qpn).map_or(0..0, |place| place..place + 1),
+                    None => next..count.min(next + AT_ONCE),
+                };
+                next = places.end;
+                for place in places {
+                    // Taken out for the while, so that the engine beside it can be asked.
+                    let Some(entry) = shard.core.entries[place as usize].take() else { continue };
                     found = true;
                     let law = self.laws.get(usize::from(entry.law)).unwrap_or(&Law::None);
-                    let number = u32::try_from(place).unwrap_or(u32::MAX);
-                    with(&mut shard.core, &entry, number, law, now);
+                    with(&mut shard.core, &entry, place, law, now);
+                    shard.core.entries[place as usize] = Some(entry);
                 }
-                shard.core.entries[place] = Some(entry);
+                cell.nudge(&shard, now);
+                if only.is_some() || next >= count {
+                    break;
+                }
             }
-            cell.nudge(&shard, now);
         }
         found
     }
