@@ -1,6 +1,7 @@
 //! What can be asked for.
 
 pub(crate) mod ctl;
+pub(crate) mod dash;
 pub(crate) mod perf;
 pub(crate) mod ping;
 pub(crate) mod switch;
@@ -8,6 +9,7 @@ pub(crate) mod switch;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use ctl::CTL;
+use dash::DASH;
 use perf::PERF;
 use ping::PING;
 use std::ops::RangeInclusive;
@@ -86,6 +88,9 @@ pub(crate) enum Command {
     /// Read and write registers of a running endpoint, and read its counters
     #[command(after_help = CTL)]
     Ctl(ctl::Ctl),
+    /// Watch what congestion control does on a real network, and change it: queue pairs of running endpoints, live
+    #[command(after_help = DASH)]
+    Dash(dash::Dash),
     /// Be a switch on a real network, which queues, marks and pauses as the simulated ones do
     #[command(after_help = SWITCH)]
     Switch(switch::Switch),

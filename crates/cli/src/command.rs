@@ -1,6 +1,7 @@
 //! The commands: from arguments to groups of runs, and what they are called.
 
 mod ctl;
+mod dash;
 mod nic;
 mod perf;
 mod ping;
@@ -9,6 +10,7 @@ mod reproduce;
 mod switch;
 
 pub(crate) use ctl::ctl;
+pub(crate) use dash::dash;
 pub(crate) use nic::nic;
 pub(crate) use perf::perf;
 pub(crate) use ping::ping;

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Command::Perf(arguments) => command::perf(&arguments),
         Command::Ping(arguments) => command::ping(&arguments),
         Command::Ctl(arguments) => command::ctl(&arguments),
+        Command::Dash(arguments) => command::dash(&arguments),
         Command::Switch(arguments) => command::switch(&arguments),
         Command::Help(arguments) => command::help(&arguments),
     };

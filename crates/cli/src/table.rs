@@ -36,7 +36,7 @@ pub(crate) fn group(group: &Group, results: &[Results]) -> String {
     }
 }
 
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(header.iter().copied());
     for (place, column) in table.column_iter_mut().enumerate() {
@@ -47,7 +47,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 /// The table with its lines indented and without spaces at their ends.
-fn lines(table: &Table) -> String {
+pub(crate) fn lines(table: &Table) -> String {
     table.lines().map(|line| format!("  {}\n", line.trim_end())).collect()
 }
 

@@ -276,7 +276,7 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 45] = [
+    let wrong: [(&[&str], &str); 49] = [
         (&["switch", "tap:r0"], "2 values required"),
         (&["switch", "tap:r0", "tap:a-name-that-is-too-long"], "1 to 15 letters; a port is tap:r0, or eth1"),
         (&["switch", "tap:r0", "tap:r1@0b/s"], "a link without a rate carries nothing"),
@@ -292,6 +292,10 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["ctl", "--socket", "nosuch", "set", "all", "rai", ""], "it is empty; a value is 10Mb/s"),
         (&["ctl", "--socket", "nosuch", "get", "a b"], "it is one word"),
         (&["ctl", "--socket", "nosuch", "watch", "--every", "0s"], "at least 1ms"),
+        (&["dash"], "--socket or ROCI_CONTROL is to name a control socket"),
+        (&["dash", "--socket", "a", "--socket", "a"], "--socket a is named twice, and would count twice"),
+        (&["dash", "--socket", "a", "--every", "1ms"], "at least 10ms"),
+        (&["dash", "--socket", "a", "--json"], "--once"),
         (&["perf", "write-bw", "--control", "nosuch"], "swift, nscc, or a program's file"),
         (&["perf", "write-bw", "--control", "dcqcm"], "there is no law"),
         (&["perf", "write-bw", "--control", "firmware/hpcc.elf"], "needs telemetry"),
