@@ -276,7 +276,7 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 49] = [
+    let wrong: [(&[&str], &str); 50] = [
         (&["switch", "tap:r0"], "2 values required"),
         (&["switch", "tap:r0", "tap:a-name-that-is-too-long"], "1 to 15 letters; a port is tap:r0, or eth1"),
         (&["switch", "tap:r0", "tap:r1@0b/s"], "a link without a rate carries nothing"),
@@ -284,6 +284,10 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["switch", "tap:r0", "tap:r1", "--loss", "2"], "at most 1"),
         (&["switch", "tap:r0", "tap:r1", "--like", "nosuch.toml"], "name a scenario file"),
         (&["switch", "tap:r0", "tap:r1", "--set", "switch.ecn.kmim=1KB"], "kmin"),
+        (
+            &["switch", "tap:r0", "tap:r1", "--set", "nic.mtu=512"],
+            "--set nic.mtu: a switch on a real network",
+        ),
         (&["switch", "tap:r0", "tap:r1", "--set", "switch.trimming=true"], "it cannot trim packets"),
         (
             &["switch", "tap:r0", "tap:r1", "--set", "switch.buffer=10KB"],

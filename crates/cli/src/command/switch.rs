@@ -79,6 +79,10 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
 /// What says what the switch is like.
 fn scenario(asked: &Switch) -> Result<Scenario, Failure> {
     let set = super::assignments(&asked.set)?;
+    if let Some((key, _)) = set.iter().find(|(key, _)| key != "switch" && !key.starts_with("switch.")) {
+        let what = "a switch on a real network has the keys of [switch] alone; links are what --rate and --delay say";
+        return Err(Failure::Request(format!("--set {key}: {what}")));
+    }
     let read = match &asked.like {
         Some(path) => Scenario::load(path, &set),
         None => {

@@ -15,7 +15,6 @@ pub const FRAME_MAX: usize = 9_216;
 pub(super) struct Told {
     pub(super) destination: Mac,
     pub(super) source: Mac,
-    pub(super) ether_type: u16,
     /// 0 to 7.
     pub(super) priority: u8,
     /// Whether its sender understands ECN.
@@ -37,22 +36,21 @@ impl Told {
         let mut told = Self {
             destination: view.destination(),
             source: view.source(),
-            ether_type: view.ether_type(),
             priority: 0,
             is_ect: false,
             flow: hash(&[&frame[..12]]),
             ip: None,
         };
-        let mut tagged = None;
-        if told.ether_type == ethernet::VLAN {
+        let (mut ether_type, mut tagged) = (view.ether_type(), None);
+        if ether_type == ethernet::VLAN {
             let (tag, behind) = VlanView::split(rest).ok()?;
             tagged = Some(tag.tag().priority);
-            told.ether_type = tag.ether_type();
+            ether_type = tag.ether_type();
             rest = behind;
         }
         let at = u16::try_from(frame.len() - rest.len()).ok()?;
         let mut carried = None;
-        let class = match told.ether_type {
+        let class = match ether_type {
             ethernet::IPV4 => {
                 let (ip, behind) = Ipv4View::split(rest).ok()?;
                 told.is_ect = ip.ecn() != Ecn::NotEct;
