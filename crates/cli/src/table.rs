@@ -4,6 +4,7 @@ mod bridge;
 mod collective;
 mod depths;
 mod program;
+mod rpc;
 mod traffic;
 
 pub(crate) use bridge::bridge;
@@ -165,6 +166,7 @@ fn run(results: &Results) -> String {
     }
     text.push_str(&traffic::tables(results));
     text.push_str(&collective::tables(results));
+    text.push_str(&rpc::tables(results));
     text.push('\n');
     text.push_str(&lines(&switches(results)));
     text.push_str(&depths::table_of(results));

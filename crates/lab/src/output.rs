@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`digits`] | numbers as people say them |
 //! | [`folder`] | a folder of results that appears as a whole or not at all |
-//! | [`summary`], `nic`, `traffic` | `summary.json` |
+//! | [`summary`], `nic`, `rpc`, `traffic` | `summary.json` |
 //! | [`flows`] | `flows.csv` |
 //! | [`links`] | `links.csv` |
 //! | [`collectives`] | `collectives.csv` |
@@ -20,6 +20,7 @@ pub mod links;
 mod nic;
 pub mod pcap;
 pub mod report;
+mod rpc;
 pub mod series;
 pub mod summary;
 mod traffic;

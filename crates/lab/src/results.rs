@@ -8,6 +8,7 @@ pub mod deadlock;
 pub mod flow_set;
 pub mod misses;
 pub mod offered;
+pub mod rpc;
 pub mod series;
 pub mod statistics;
 pub mod together;
@@ -18,6 +19,7 @@ pub use cores::CoreArray;
 pub use deadlock::Deadlock;
 pub use flow_set::FlowSet;
 pub use offered::Offered;
+pub use rpc::{IdleTimes, MachineResult, RpcResult, Times};
 pub use series::{Depth, FlowSample, QueueSample, Series};
 pub use traffic::TrafficResult;
 
@@ -52,6 +54,10 @@ pub struct Results {
     pub traffic: Vec<TrafficResult>,
     /// One record per table that is a collective.
     pub collectives: Vec<CollectiveResult>,
+    /// One record per table of requests and responses.
+    pub rpcs: Vec<RpcResult>,
+    /// One record per host that answers requests.
+    pub machines: Vec<MachineResult>,
     /// One record per flow, in the order of the scenario: by `[[traffic]]` table, and in each by number.
     pub flows: Vec<FlowResult>,
     /// One record per switch.

@@ -59,7 +59,7 @@ pub struct Host {
     /// A receive path slower than the link.
     drain: Option<Box<Drain>>,
     classes: Classes,
-    /// [`TRACED`], [`STAGED`] and [`PARTS`], in one octet: the record has none to spare.
+    /// [`TRACED`], [`STAGED`], [`PARTS`] and [`CONGESTED`], in one octet: the record has none to spare.
     flags: u8,
     /// Packets that are made and wait for the port, so that one look tells that there are none.
     pub(crate) waits: u32,
@@ -84,6 +84,8 @@ const TRACED: u8 = 1;
 const STAGED: u8 = 2;
 /// It is made of parts, which decide what becomes a packet.
 const PARTS: u8 = 4;
+/// Its machine is congested: what arrives is marked.
+const CONGESTED: u8 = 8;
 /// How many queues wait for the port. Of one priority the first goes first.
 pub(crate) const QUEUES: usize = 3;
 /// CNPs and other packets of laws.
@@ -142,6 +144,17 @@ impl Host {
     pub fn set_drain(&mut self, net: &Net, id: HostId, config: DrainConfig) {
         self.drain = Some(Box::new(Drain::new(config, net, id)));
         self.flags |= STAGED;
+    }
+
+    /// Lets [`set_congested`](Self::set_congested) have an effect.
+    pub fn listen_to_machine(&mut self) {
+        self.flags |= STAGED;
+    }
+
+    /// Whether the machine behind it is congested. What arrives meanwhile and may be marked is marked CE, as hostCC does (Agarwal et
+    /// al., SIGCOMM 2023).
+    pub fn set_congested(&mut self, congested: bool) {
+        self.flags = self.flags & !CONGESTED | if congested { CONGESTED } else { 0 };
     }
 
     /// Has its data packets ask the switches on their way for telemetry (INT).
@@ -243,6 +256,12 @@ impl Host {
 
     /// A packet has come through the drain, if there is one.
     fn enter(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+        if self.flags & CONGESTED != 0 {
+            let marks = &mut net.packets_mut()[packet].marks;
+            if marks.has(Marks::ECT) {
+                *marks = marks.with(Marks::CE);
+            }
+        }
         if self.has_parts() {
             self.arrive(net, id, packet);
         } else {

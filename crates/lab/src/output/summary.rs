@@ -2,6 +2,7 @@
 
 use super::collectives::CollectiveRecord;
 use super::nic::NicRecord;
+use super::rpc::{MachineRecord, RpcRecord};
 use super::traffic::TrafficRecord;
 use crate::results::{
     Deadlock, Depth, Failure, FaultResult, FlowResult, FlowSet, HostResult, ProgramResult, Results,
@@ -69,6 +70,10 @@ impl Serialize for Summary<'_> {
         if !results.collectives.is_empty() {
             let collectives = List(&results.collectives, |it| CollectiveRecord::new(it, results));
             map.serialize_entry("collectives", &collectives)?;
+        }
+        if !results.rpcs.is_empty() {
+            map.serialize_entry("rpcs", &List(&results.rpcs, |it| RpcRecord::new(it, results)))?;
+            map.serialize_entry("machines", &List(&results.machines, |it| MachineRecord::new(it, results)))?;
         }
         if !results.programs.is_empty() {
             map.serialize_entry("programs", &List(&results.programs, |it| ProgramRecord::new(it, results)))?;

@@ -79,6 +79,8 @@ pub(crate) fn sample() -> Results {
         packet_hops: 164_000,
         traffic: vec![table("0", "incast", 0..4)],
         collectives: Vec::new(),
+        rpcs: Vec::new(),
+        machines: Vec::new(),
         flows: (0..4).map(flow).collect(),
         switches: ["root", "leaf2"].map(switch).into(),
         hosts: ["rx", "s0", "s1", "s2", "s3"].map(host).into(),

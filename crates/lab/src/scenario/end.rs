@@ -61,6 +61,10 @@ pub(super) fn refuse_black_holes(
                         .try_for_each(|(from, to)| search.both_ways(host(from), host(to), pattern.common))?;
                 }
             }
+            Traffic::Rpc(spec) => {
+                let (server, common) = (spec.server, spec.common);
+                spec.clients.iter().try_for_each(|client| search.both_ways(*client, server, common))?;
+            }
             Traffic::Trigger(trigger) => {
                 let (receiver, common) = (trigger.receiver, trigger.common);
                 trigger.hosts.iter().try_for_each(|host| search.both_ways(*host, receiver, common))?;

@@ -4,6 +4,7 @@
 //! `docs/guide/scenario.md` are made from them, so that none of the three can disagree with another.
 
 mod faults;
+mod machine;
 mod nic;
 mod switch;
 mod topology;
@@ -11,6 +12,7 @@ mod traffic;
 mod transport;
 
 pub use faults::*;
+pub use machine::*;
 pub use nic::*;
 pub use switch::*;
 pub use topology::*;
@@ -105,6 +107,12 @@ pub static TOP: Section = section(
         key("transport", "a table", "the defaults of its keys", "Reliability and congestion control."),
         key("traffic", "a list of tables", "required", "What the hosts send."),
         key("application", "a table", "the defaults of its keys", "What takes the SENDs that arrive."),
+        key(
+            "machine",
+            "a table",
+            "the defaults of its keys",
+            "The hosts that answer requests, from their caches to their cores.",
+        ),
         key("measure", "a table", "the defaults of its keys", "What is recorded."),
         key("faults", "a table", "no faults", "What the links do to packets."),
         key("at", "a list of tables", "none", "Registers of the law that are written during the run."),
@@ -112,7 +120,7 @@ pub static TOP: Section = section(
 );
 
 /// All of them, in the order of the guide.
-pub static SECTIONS: [&Section; 43] = [
+pub static SECTIONS: [&Section; 45] = [
     &TOP,
     &TOPOLOGY,
     &GRAPH,
@@ -139,6 +147,7 @@ pub static SECTIONS: [&Section; 43] = [
     &FLOW,
     &CLOSED_LOOP,
     &COLLECTIVE,
+    &RPC,
     &INCAST,
     &PERMUTATION,
     &ALL_TO_ALL,
@@ -146,6 +155,7 @@ pub static SECTIONS: [&Section; 43] = [
     &TRIGGER,
     &HPCC_TRAFFIC,
     &APPLICATION,
+    &MACHINE,
     &MEASURE,
     &FAULTS,
     &LOSS,

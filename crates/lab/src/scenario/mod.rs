@@ -7,7 +7,7 @@
 //! | `tree` | the text as a tree with places, and overrides |
 //! | `syntax` | what to do about a text that is not TOML |
 //! | `read` | reading one table |
-//! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`], `application` | the tables |
+//! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`], `application`, `machine` | the tables |
 //! | `program` | programs as congestion control |
 //! | `file` | files that a scenario names |
 //! | `end` | whether a scenario can come to an end |
@@ -30,6 +30,7 @@ mod file;
 mod fill;
 mod frame;
 pub mod keys;
+mod machine;
 pub mod measure;
 pub mod nic;
 mod notes;
@@ -50,6 +51,7 @@ mod tree;
 pub use application::Application;
 pub use faults::Faults;
 pub use keys::{Key, Section};
+pub use machine::Machine;
 pub use measure::{Measure, RegisterWrite};
 pub use nic::{Nic, NicConfig, NicModel};
 pub use source::{Located, Origin, Place, ScenarioError, Source};
@@ -93,6 +95,8 @@ pub struct Scenario {
     pub controls: Vec<Control>,
     /// What takes the SENDs that arrive.
     pub application: Application,
+    /// What the hosts that answer requests are like.
+    pub machine: Machine,
     /// What is recorded.
     pub measure: Measure,
     /// What the links do to packets.
@@ -166,6 +170,8 @@ impl Scenario {
         let mut reading = traffic::Reading::new(&names, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
         let application = Application::read(top.table("application", &keys::APPLICATION)?)?;
+        let machine = Machine::read(top.table("machine", &keys::MACHINE)?)?;
+        machine.fits(&source, &reading, &topology.graph.hosts, &nic)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
         let writes = RegisterWrite::read_all(top, &reading, &transport.control)?;
         let idle = RegisterWrite::notes(&writes, &source, &reading);
@@ -223,6 +229,7 @@ impl Scenario {
             traffic_names,
             controls,
             application,
+            machine,
             measure,
             faults,
             writes,

@@ -1,6 +1,7 @@
 //! `[[traffic]]`: what the hosts send.
 
 mod collective;
+mod rpc;
 
 use super::file;
 use super::keys::{self, Section};
@@ -22,10 +23,11 @@ use std::sync::Arc;
 /// The longest message: 2³¹ octets (IBTA Vol 1 §9.7.2).
 const LONGEST: u64 = 1 << 31;
 
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     "flows",
     "closed-loop",
     "collective",
+    "rpc",
     "incast",
     "permutation",
     "all-to-all",
@@ -93,6 +95,7 @@ impl<'a> Reading<'a> {
                 "flows" => self.flows(open(&keys::FLOWS)?)?,
                 "closed-loop" => self.closed_loop(open(&keys::CLOSED_LOOP)?)?,
                 "collective" => self.collective(open(&keys::COLLECTIVE)?)?,
+                "rpc" => self.rpc(open(&keys::RPC)?)?,
                 "incast" => self.incast(open(&keys::INCAST)?)?,
                 "permutation" => Traffic::Permutation(self.exchange(open(&keys::PERMUTATION)?)?),
                 "all-to-all" => Traffic::AllToAll(self.exchange(open(&keys::ALL_TO_ALL)?)?),
@@ -526,6 +529,7 @@ impl Reading<'_> {
             Traffic::Hpcc(file) => Some(file.flows.len() as u64),
             Traffic::ClosedLoop(spec) => Some(spec.pairs.len() as u64 * u64::from(spec.qps)),
             Traffic::Collective(spec) => Some(spec.queue_pairs().into()),
+            Traffic::Rpc(spec) => Some(spec.queue_pairs().into()),
             Traffic::Permutation(_) => Some(hosts),
             Traffic::AllToAll(_) => Some(hosts * (hosts - 1)),
             Traffic::Incast(spec) => match spec.repeat {

@@ -109,6 +109,15 @@ pub(super) fn check(
                 spec.ranks.iter().try_for_each(|&rank| checker.known(rank).map(drop)).map_err(at(None))?;
                 spec.check().map_err(|fault| at(None)(fault.into()))?;
             }
+            Traffic::Rpc(spec) => {
+                spec.clients
+                    .iter()
+                    .try_for_each(|&client| checker.pair(client, spec.server))
+                    .and_then(
+                        |()| if spec.count.is_none() { checker.bounded(None, "a count") } else { Ok(()) },
+                    )
+                    .map_err(at(None))?;
+            }
             Traffic::Incast(spec) => checker.incast(spec).map_err(at(None))?,
             Traffic::Permutation(spec) | Traffic::AllToAll(spec) => {
                 checker.exchange(spec).map_err(at(None))?;

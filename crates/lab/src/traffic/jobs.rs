@@ -35,7 +35,8 @@ pub struct Job {
     pub size: Bytes,
     /// How many messages; `None`: until the run stops.
     pub messages: Option<u64>,
-    /// How many of them are outstanding at most; 0 for a queue pair of a collective, which posts when what it waits for has come.
+    /// How many of them are outstanding at most; 0 for a queue pair of a collective or of requests and responses, which posts when what
+    /// it waits for has come.
     pub depth: u32,
     /// Operation, priority and control.
     pub common: Common,
@@ -189,7 +190,7 @@ impl Jobs {
         let coincide = self.together.len() > 1;
         for mut job in self.together.drain(..) {
             let most = self.jitter_max[usize::from(job.src.0)];
-            // The ranks of a collective are set apart where each of its iterations begins.
+            // The ranks of a collective are set apart where each of its iterations begins, and connections wait for one another.
             if coincide && !most.is_zero() && job.depth > 0 {
                 let random = &mut self.jitter[job.id.traffic as usize];
                 job.start += Span::from_ps(random.below(most.as_ps().saturating_add(1)));

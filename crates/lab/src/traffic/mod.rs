@@ -8,6 +8,7 @@
 //! | `source` | one source for each kind of traffic |
 //! | [`collective`] | the schedules of collective operations |
 //! | [`hpcc`] | the flow files of the HPCC simulator |
+//! | [`rpc`] | requests and responses |
 //!
 //! Jobs are made one at a time as the run reaches them, so a million flows take no more memory than those that are
 //! alive.
@@ -16,6 +17,7 @@ pub mod collective;
 pub mod fault;
 pub mod hpcc;
 pub mod jobs;
+pub mod rpc;
 mod source;
 pub mod spec;
 #[cfg(test)]
@@ -25,6 +27,7 @@ pub use collective::{Algorithm, Collective, CollectiveFault, Operation};
 pub use fault::{Fault, MESSAGE_MAX, TrafficError};
 pub use hpcc::FlowFileError;
 pub use jobs::{Job, JobId, Jobs, Setting, flow_name};
+pub use rpc::Rpc;
 pub use spec::{
     ClosedLoop, Common, ControlIndex, Exchange, Flow, HpccFlow, HpccFlows, Incast, Op, Poisson, Repeat,
     Traffic, Trigger,

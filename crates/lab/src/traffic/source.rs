@@ -30,6 +30,7 @@ enum State {
     Hpcc,
     /// All begin at once.
     ClosedLoop,
+    Rpc,
     AllToAll,
     /// All begin at once.
     Collective {
@@ -68,6 +69,7 @@ impl Source {
             }
             Traffic::Hpcc(_) => State::Hpcc,
             Traffic::ClosedLoop(_) => State::ClosedLoop,
+            Traffic::Rpc(_) => State::Rpc,
             Traffic::AllToAll(_) => State::AllToAll,
             Traffic::Collective(spec) => {
                 State::Collective { hosts: dealt(spec, &mut random), schedule: spec.schedule() }
@@ -111,6 +113,7 @@ impl Source {
             (Traffic::ClosedLoop(spec), _) => {
                 within(spec.pairs.len().saturating_mul(spec.qps as usize), spec.start)
             }
+            (Traffic::Rpc(spec), _) => within(spec.queue_pairs() as usize, spec.start),
             (Traffic::Collective(spec), _) => within(spec.queue_pairs() as usize, spec.start),
             (Traffic::AllToAll(spec), _) => within(self.hosts * (self.hosts - 1), spec.start),
             (Traffic::Permutation(spec), _) => within(self.hosts, spec.start),
@@ -151,6 +154,11 @@ impl Source {
                 let (src, dst) = spec.pairs[n / spec.qps as usize];
                 let job = job(src.0, dst.0, spec.message, spec.common);
                 Job { messages: spec.count, depth: spec.depth, ..job }
+            }
+            (Traffic::Rpc(spec), _) => {
+                let client = spec.clients[n / spec.connections as usize];
+                let job = job(client.0, spec.server.0, spec.request, spec.common);
+                Job { messages: spec.count, depth: 0, ..job }
             }
             (Traffic::Collective(spec), State::Collective { hosts, schedule }) => {
                 let edge = number % schedule.edges();

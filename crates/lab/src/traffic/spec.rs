@@ -4,6 +4,7 @@
 //! sense together (a flow to itself, a source without an end) is judged by [`Jobs::new`](super::Jobs::new).
 
 use super::collective::Collective;
+use super::rpc::Rpc;
 use crate::sizes::Sizes;
 use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Ratio, Span};
@@ -101,6 +102,8 @@ pub enum Traffic {
     Trigger(Trigger),
     /// `kind = "collective"`: all-reduce and its like, each message when those it waits for have come.
     Collective(Collective),
+    /// `kind = "rpc"`: requests to the threads of a server, and their responses.
+    Rpc(Rpc),
     /// `kind = "hpcc"`: the flows of an HPCC flow file.
     Hpcc(HpccFlows),
 }
@@ -117,6 +120,7 @@ impl Traffic {
             Self::Poisson(_) => "poisson",
             Self::Trigger(_) => "trigger",
             Self::Collective(_) => "collective",
+            Self::Rpc(_) => "rpc",
             Self::Hpcc(_) => "hpcc",
         }
     }
@@ -128,6 +132,7 @@ impl Traffic {
             Self::Hpcc(hpcc) => hpcc.flows.last().map(|flow| flow.start),
             Self::ClosedLoop(spec) => Some(spec.start),
             Self::Collective(spec) => Some(spec.start),
+            Self::Rpc(spec) => Some(spec.start),
             Self::Permutation(spec) | Self::AllToAll(spec) => Some(spec.start),
             Self::Incast(spec) if spec.repeat == Repeat::Once => Some(spec.start),
             Self::Incast(spec) => spec.until,
@@ -151,6 +156,7 @@ impl Traffic {
             Self::Flows(_) | Self::Hpcc(_) => None,
             Self::ClosedLoop(spec) => Some(spec.common),
             Self::Collective(spec) => Some(spec.common),
+            Self::Rpc(spec) => Some(spec.common),
             Self::Incast(spec) => Some(spec.common),
             Self::Permutation(spec) | Self::AllToAll(spec) => Some(spec.common),
             Self::Poisson(spec) => Some(spec.common),

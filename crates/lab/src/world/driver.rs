@@ -1,6 +1,7 @@
 //! The application on the simulated hosts: it connects queue pairs, posts messages and records their end.
 
 mod collective;
+mod rpc;
 
 use super::build::law_index;
 use super::profile::Profiles;
@@ -18,6 +19,7 @@ use roci_transport::{
     Change, Completion, CompletionKind, Operation, QpConfig, RecvRequest, SendRequest, Status, Tail,
 };
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Random, Span};
+pub(super) use rpc::Rpcs;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -36,7 +38,8 @@ pub(super) struct Live {
     /// Octets of each message but the last.
     message: u32,
     outstanding: u32,
-    /// Messages that may be outstanding; 0 for a queue pair of a collective, of which only the last counts.
+    /// Messages that may be outstanding; 0 for a queue pair of a collective, of which only the last counts, and for one of requests and
+    /// responses, which are SENDs.
     depth: u32,
     pub(super) src: HostId,
     pub(super) dst: HostId,
@@ -51,6 +54,13 @@ pub(super) struct Live {
     start: Instant,
     /// How long it takes alone on an idle path; zero for one without an end.
     ideal: Span,
+}
+
+impl Live {
+    /// Whether it carries requests and responses.
+    fn is_rpc(&self) -> bool {
+        self.depth == 0 && self.op == Op::Send
+    }
 }
 
 const _: () = assert!(size_of::<Option<Live>>() <= 88, "a live flow is part of its 700 octets");
@@ -138,6 +148,8 @@ pub(super) struct Driver {
     ended_octets: u64,
     /// What posts as messages come.
     pub(super) collectives: Collectives,
+    /// What answers requests.
+    pub(super) rpcs: Rpcs,
     /// What takes the SENDs.
     pub(super) receiving: Receiving,
     /// When the first receive request ended.
@@ -163,6 +175,7 @@ impl Driver {
             begun_octets: 0,
             ended_octets: 0,
             collectives: Collectives::default(),
+            rpcs: Rpcs::default(),
             receiving,
             first_received: None,
             seed,
@@ -201,6 +214,7 @@ impl Driver {
             index(self.live.len() - 1)
         });
         let (bytes, size) = match job.depth {
+            0 if job.common.op == Op::Send => self.connect_rpc(job.id, job.octets(), place, dst_qpn),
             0 => self.collectives.connect(now, job, place),
             _ => (job.octets(), job.size.0),
         };
@@ -233,14 +247,18 @@ impl Driver {
         if !writes.is_empty() {
             self.announce(hosts, &live, writes);
         }
-        if live.op == Op::Send && !self.receiving.is_ready() {
+        if live.op == Op::Send && !live.is_rpc() && !self.receiving.is_ready() {
             // No more than there are messages.
             let messages = bytes.div_ceil(u64::from(message.max(1)));
             for _ in 0..u64::from(self.receiving.depth(live.depth)).min(messages) {
                 self.post_receive(hosts, place);
             }
         }
-        self.post(now, hosts, place);
+        if live.is_rpc() {
+            self.pump(now, hosts, place);
+        } else {
+            self.post(now, hosts, place);
+        }
     }
 
     /// Lets a flow's programs know until when `writes`, in the order of time, may write to them.
@@ -282,6 +300,7 @@ impl Driver {
             hosts[at(src)].engine.create_qp(requester).expect("the scenario's attributes were checked");
         let responder = QpConfig {
             peer: src_qpn,
+            srq: self.rpc_srq(job.id),
             send_psn: back_psn,
             receive_psn: psn,
             ..config(&self.profiles, dst, src)
@@ -368,6 +387,9 @@ impl Driver {
     /// Octets of a flow's payload that have arrived, those of open messages and those beyond a missing packet included. Of the
     /// latter each counts for a full packet.
     fn delivered(&self, hosts: &[Host], live: &Live) -> u64 {
+        if live.is_rpc() {
+            return live.delivered;
+        }
         let src = hosts[at(live.src)].engine.query(live.src_qpn);
         let dst = hosts[at(live.dst)].engine.query(live.dst_qpn);
         let (Ok(src), Ok(dst)) = (src, dst) else { return live.delivered };
@@ -535,6 +557,7 @@ impl Driver {
 impl Application for Driver {
     fn completed(&mut self, net: &mut Net, hosts: &mut [Host], host: HostId, completion: &Completion) {
         match completion.kind {
+            CompletionKind::Recv if self.came(net, hosts, host, completion) => return,
             CompletionKind::Recv => return self.received(net, hosts, completion),
             CompletionKind::RecvWrite => return self.arrived(net, hosts, completion),
             _ => {}

@@ -40,7 +40,7 @@ use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
 use crate::traffic::{Jobs, Setting, Traffic};
 use capture::Capture;
-use driver::{Collectives, Driver, Fallen, Outcome};
+use driver::{Collectives, Driver, Fallen, Outcome, Rpcs};
 use path::Paths;
 use roci_control::Law;
 use roci_control::program::Tally;
@@ -165,6 +165,8 @@ impl<'a> Simulation<'a> {
         alone::refuse_too_long(scenario, &traffic)?;
         let jobs = Jobs::new(&traffic, &setting).map_err(|error| RunError::Impossible(error.to_string()))?;
         fabric.nics.application.collectives = Collectives::new(&traffic, &setting.jitter_max(), seed);
+        let Simulated { hosts, application, .. } = &mut fabric.nics;
+        application.rpcs = Rpcs::new(scenario, hosts, |host| application.profiles.key(host));
         Ok(Self {
             scenario,
             sampler: Sampler::new(scenario, &fabric.net),
@@ -227,6 +229,7 @@ impl<'a> Simulation<'a> {
             self.begin_due();
             self.write_due(now);
             self.receive_due(now);
+            self.serve_due();
             self.sampler.take_due(now, &mut self.fabric);
             self.capture.collect(&mut self.fabric.net)?;
             let next_start = self.jobs.peek().map_or(Instant::NEVER, |job| job.start);
@@ -240,6 +243,7 @@ impl<'a> Simulation<'a> {
                 self.next_write(),
                 self.next_receive(),
                 self.next_begin(),
+                self.next_service(),
                 self.sampler.due(),
             ];
             let until = until.into_iter().min().unwrap_or(stop);
@@ -247,8 +251,14 @@ impl<'a> Simulation<'a> {
             early = stopped == Stopped::Early;
             if stopped == Stopped::Idle {
                 // Nothing under way: time passes until something is started or written from outside.
-                let outside =
-                    next_start.min(self.next_write()).min(self.next_receive()).min(self.next_begin());
+                let due = [
+                    next_start,
+                    self.next_write(),
+                    self.next_receive(),
+                    self.next_begin(),
+                    self.next_service(),
+                ];
+                let outside = due.into_iter().min().unwrap_or(Instant::NEVER);
                 if outside < stop {
                     self.pass_to(outside)?;
                 } else if self.alive() > 0 {
@@ -346,6 +356,17 @@ impl<'a> Simulation<'a> {
         self.fabric.nics.application.receiving.next()
     }
 
+    /// Lets the threads of servers go on that are due.
+    fn serve_due(&mut self) {
+        let Fabric { net, nics } = &mut self.fabric;
+        nics.application.serve_due(net, &mut nics.hosts);
+    }
+
+    /// When the next of them is due.
+    fn next_service(&self) -> Instant {
+        self.fabric.nics.application.rpcs.next()
+    }
+
     /// When the run ended what is offered by the clock: where all that was to begin is over that is the scenario's end, if any,
     /// for nothing would have begun until then either; else the run was cut short.
     fn offered_until(&mut self) -> Instant {
@@ -371,6 +392,7 @@ impl<'a> Simulation<'a> {
         let now = net.now();
         let totals = net.totals();
         let graph = &self.scenario.topology.graph;
+        let (rpcs, machines) = nics.application.rpcs.results(now);
         let switches = (0u32..).zip(&graph.switches).map(|(number, name)| switch_result(net, number, name));
         let Outcome { mut flows, places, of_tables } = nics.application.results(&nics.hosts);
         let mut controls = self.scenario.control_names(self.written);
@@ -424,6 +446,8 @@ impl<'a> Simulation<'a> {
             packet_hops: totals.packet_hops,
             traffic: traffic.collect(),
             collectives,
+            rpcs,
+            machines,
             switches: switches.collect(),
             links: (0u32..).take(net.port_count()).map(|port| link_result(net, port, graph)).collect(),
             hosts,

@@ -17,7 +17,7 @@ pub static TRAFFIC: Section = section(
     &[
         key(
             "kind",
-            "`\"flows\"`, `\"closed-loop\"`, `\"collective\"`, `\"incast\"`, `\"permutation\"`, `\"all-to-all\"`, `\"poisson\"`, `\"trigger\"` or `\"hpcc\"`",
+            "`\"flows\"`, `\"closed-loop\"`, `\"collective\"`, `\"rpc\"`, `\"incast\"`, `\"permutation\"`, `\"all-to-all\"`, `\"poisson\"`, `\"trigger\"` or `\"hpcc\"`",
             "required",
             "The pattern of the traffic.",
         ),
@@ -96,6 +96,93 @@ pub static CLOSED_LOOP: Section = traffic(
         key("depth", "a whole number, 1 to 32768", "`1`", "Messages outstanding on each queue pair."),
         key("count", "a whole number, at least 1", "until `stop`", "Messages for each queue pair."),
         key("start", DELAY, "`\"0s\"`", "When the first are posted."),
+    ],
+);
+
+/// Requests and responses.
+pub static RPC: Section = section(
+    "traffic.rpc",
+    &[
+        key("kind", "`\"rpc\"`", "required", "The pattern of the traffic."),
+        TRAFFIC_NAME,
+        key(
+            "server",
+            HOST,
+            "required",
+            "Who answers. It is a machine with a cache and threads, as `[machine]` says.",
+        ),
+        key("clients", HOSTS, "all other hosts", "Who asks. What clients do takes no time."),
+        key(
+            "threads",
+            COUNT,
+            "1",
+            "Hardware threads of the server that answer. Tables with one server take them in their order; each thread has its own receive \
+             buffers.",
+        ),
+        key(
+            "connections",
+            COUNT,
+            "as many as `threads`",
+            "Connections of each client, each with its own queue pair. The n-th of the table belongs to the n-th thread, and so \
+             on round.",
+        ),
+        key(
+            "request",
+            "a size, 1B to 64MiB, such as `\"7.9MB\"`",
+            "required",
+            "The payload of a request. One that fills more than a packet is several SENDs, each into its own buffer, from which the \
+             thread copies it together.",
+        ),
+        key(
+            "response",
+            "a size, 1B to a packet, such as `\"32B\"`",
+            "`\"32B\"`",
+            "The payload of a response.",
+        ),
+        key("window", COUNT, "8", "Requests that each connection keeps unanswered (eRPC has 8)."),
+        key("count", "a whole number, at least 1", "until `stop`", "Requests of each connection."),
+        key(
+            "processing",
+            "a time",
+            "`\"0s\"`",
+            "How long a thread is busy with a request besides reading it.",
+        ),
+        key(
+            "overhead",
+            "a time",
+            "`\"50ns\"`",
+            "How long it is busy with each packet of a request besides what it waits for memory.",
+        ),
+        key(
+            "credits",
+            "`\"none\"`, `\"session\"`, `\"basic\"` or `\"loosened\"`",
+            "`\"none\"`",
+            "What bounds the packets of a connection that were sent and not consumed, besides `window`: nothing but receive buffers; a number \
+             of packets, as in eRPC; its share of the server's cache; or that and δ, which is CARC.",
+        ),
+        key("session_credits", COUNT, "32", "Packets of a connection where `credits = \"session\"`."),
+        key(
+            "credits_cache",
+            "a size, 4KiB to 1TiB",
+            "`machine.cache`",
+            "The cache that shares are computed for: what a client believes of the server.",
+        ),
+        key(
+            "rx_ring",
+            COUNT,
+            "4096",
+            "The most receive buffers of a thread (eRPC has 4096). With credits there are as many as these need, and more only once \
+             few are left.",
+        ),
+        key("warmup", DELAY, "`\"0s\"`", "What ends sooner than this after `start` is counted nowhere."),
+        key("start", DELAY, "`\"0s\"`", "When the first requests are posted."),
+        key(
+            "priority",
+            "a priority, 0 to 7",
+            "`switch.classes.data`",
+            "The priority of requests and responses.",
+        ),
+        key("control", "as `transport.control`", "`transport.control`", "Their congestion control."),
     ],
 );
 

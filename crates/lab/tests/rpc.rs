@@ -1,0 +1,151 @@
+//! Requests and responses between clients and a server that is a machine.
+
+mod support;
+
+use roci_lab::results::{FlowStatus, Results, RpcResult};
+use roci_transport::Status;
+
+/// Two hosts at one switch, and requests with `lines`.
+fn scenario(lines: &str, rest: &str) -> String {
+    let tables = "[nic]\nmtu = 4096\n[transport]\ncontrol = { law = \"none\" }\n";
+    support::star(
+        2,
+        "100Gb/s",
+        &format!("{tables}{rest}[[traffic]]\nkind = \"rpc\"\nserver = \"h0\"\n{lines}"),
+    )
+}
+
+fn run(text: &str, set: &[(&str, &str)]) -> Results {
+    support::run(text, set)
+}
+
+fn only(results: &Results) -> &RpcResult {
+    assert_eq!((results.rpcs.len(), results.machines.len()), (1, 1));
+    &results.rpcs[0]
+}
+
+/// Every request was answered, and every connection ended with success.
+fn all_answered(results: &Results, requests: u64) {
+    assert_eq!(only(results).answered, requests);
+    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::Completed(Status::Success)));
+    assert_eq!(results.machines[0].counters.reads > 0, requests > 0);
+}
+
+const LONG: &str = "threads = 2\nconnections = 4\nrequest = \"100KB\"\nwindow = 3\ncount = 20\n";
+
+#[test]
+fn each_request_is_answered_once_under_any_credits() {
+    for credits in ["none", "session", "basic", "loosened"] {
+        let results = run(&scenario(LONG, ""), &[("traffic.0.credits", credits)]);
+        all_answered(&results, 80);
+        // Each octet has come, been copied and been read.
+        let lines = 80 * 100_000 / 64;
+        assert!(only(&results).reads > 2 * lines, "{credits}");
+        assert!(results.machines[0].counters.writes > lines, "{credits}");
+        assert!(results.flows.iter().all(|flow| flow.delivered == 20 * 100_000));
+    }
+}
+
+#[test]
+fn each_request_is_answered_once_on_links_that_lose_reorder_and_duplicate() {
+    let faults = "[faults]\nloss = 0.01\nduplicate = 0.01\nreorder = { share = 0.01, by = \"10us\" }\n";
+    for recovery in ["go-back-n", "irn"] {
+        for credits in ["none", "loosened"] {
+            let set = [
+                ("traffic.0.credits", credits),
+                ("transport.recovery", recovery),
+                ("transport.timeout", "200us"),
+                ("transport.retry", "7"),
+            ];
+            let results = run(&scenario(LONG, faults), &set);
+            all_answered(&results, 80);
+            assert!(results.flows.iter().any(|flow| flow.retransmitted > 0), "{recovery} {credits}");
+        }
+    }
+}
+
+#[test]
+fn nics_made_of_parts_carry_requests_too() {
+    for nic in ["srnic", "cx6"] {
+        let results = run(&scenario(LONG, ""), &[("nic.model", nic), ("traffic.0.credits", "loosened")]);
+        all_answered(&results, 80);
+    }
+}
+
+#[test]
+fn a_ring_that_is_full_is_answered_with_rnr_naks_and_nothing_is_lost() {
+    let lines = "request = \"4000B\"\nwindow = 64\ncount = 200\nrx_ring = 8\nprocessing = \"2us\"\n";
+    let results = run(&scenario(lines, ""), &[("transport.min_rnr_timer", "20us")]);
+    all_answered(&results, 200);
+    assert!(results.flows[0].rnr_naks > 0);
+    let [_, _, _, s4] = results.machines[0].states;
+    assert!(!s4.is_zero(), "{:?}", results.machines[0].states);
+}
+
+#[test]
+fn with_credits_no_more_is_unconsumed_than_the_cache_has() {
+    let lines = "connections = 8\nrequest = \"4000B\"\nwindow = 500\ncount = 1000\nprocessing = \"2us\"\n";
+    let cache = "[machine]\ncache = \"768KiB\"\n";
+    let most = |credits| {
+        let results = run(&scenario(lines, cache), &[("traffic.0.credits", credits)]);
+        all_answered(&results, 8000);
+        results.machines[0].counters.most_unconsumed
+    };
+    // A completion for each packet besides.
+    let share = 768 << 10;
+    assert!(most("none") > 2 * share);
+    assert!(most("basic") <= share + share / 63, "{}", most("basic"));
+    // A wrong idea of the cache is of no use.
+    let wrong = [("traffic.0.credits", "basic"), ("traffic.0.credits_cache", "96MiB")];
+    let results = run(&scenario(lines, cache), &wrong);
+    assert!(results.machines[0].counters.most_unconsumed > 2 * share);
+}
+
+#[test]
+fn hostcc_marks_what_arrives_while_memory_is_slow_and_senders_slow_down() {
+    let lines = "threads = 8\nrequest = \"1MB\"\nwindow = 1\ncount = 20\n";
+    let slow = "[machine]\nmemory_rate = \"150Gb/s\"\n[switch]\npfc = true\n";
+    let law = ("transport.control.law", "dctcp");
+    let without = run(&scenario(lines, slow), &[law]);
+    let with = run(&scenario(lines, slow), &[law, ("machine.hostcc", "70")]);
+    let marked = |results: &Results| results.flows.iter().map(|flow| u64::from(flow.ecn_marked)).sum::<u64>();
+    assert_eq!(marked(&without), 0);
+    assert!(marked(&with) > 0);
+    let most = |results: &Results| results.machines[0].counters.most_unconsumed;
+    assert!(most(&with) < most(&without), "{} of {}", most(&with), most(&without));
+}
+
+#[test]
+fn a_server_that_is_cut_off_fails_the_connections_and_the_run_ends() {
+    let faults = "[[faults.on]]\nlink = \"h1-s0\"\nfrom = \"100us\"\ndown = true\n";
+    let set = [("transport.timeout", "50us"), ("transport.retry", "2"), ("stop", "100ms")];
+    let results = run(&scenario(LONG, faults), &set);
+    assert!(
+        results
+            .flows
+            .iter()
+            .all(|flow| { flow.status == FlowStatus::Completed(Status::TransportRetryCounterExceeded) })
+    );
+    assert!(only(&results).answered < 80 && results.simulated.as_secs_f64() < 0.1);
+}
+
+#[test]
+fn what_a_thread_does_takes_longer_while_another_has_its_core() {
+    let lines = "threads = 2\nrequest = \"256B\"\nwindow = 16\ncount = 2000\nprocessing = \"1us\"\n";
+    let apart = run(&scenario(lines, "[machine]\ncores = 2\n"), &[]);
+    let shared = run(&scenario(lines, "[machine]\ncores = 1\n"), &[]);
+    let ratio = shared.simulated.as_secs_f64() / apart.simulated.as_secs_f64();
+    // 8/5 of what is not spent waiting for lines.
+    assert!((1.5..1.6).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn what_ends_before_the_warmup_is_over_is_not_counted() {
+    let lines = "request = \"256B\"\nwindow = 1\nwarmup = \"1ms\"\n";
+    let results = run(&scenario(lines, ""), &[("stop", "2ms")]);
+    let all = run(&scenario(lines, ""), &[("stop", "2ms"), ("traffic.0.warmup", "0s")]);
+    let (counted, all) = (only(&results), only(&all));
+    assert_eq!(counted.measured.as_ps() * 2, all.measured.as_ps());
+    assert!(counted.answered * 2 <= all.answered + 1 && counted.answered * 2 + 2 >= all.answered);
+    assert_eq!(counted.times.count(), counted.answered);
+}
