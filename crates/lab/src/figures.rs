@@ -17,10 +17,12 @@
 //! | `swcc` | the figures of the SwCC paper |
 //! | `srnic` | the figures of the SRNIC paper |
 //! | `tonic`, `plain` | the figures of the Tonic paper, and senders by the book that they are compared with |
+//! | `carc` | the figures of the CARC paper |
 //! | `hpcc` | HPCC's comparison of laws |
 //! | `validation` | queueing theory, DCQCN's fixed point, headroom, shares, the other laws, Homa, NDP |
 
 mod bench;
+mod carc;
 pub mod deviation;
 pub mod expect;
 mod hpcc;
@@ -115,7 +117,7 @@ impl Measured {
 type Measure = fn(&Bench<'_>) -> Result<Measured, FigureError>;
 
 /// Every figure, in the order of the papers; what validates the model comes last.
-const FIGURES: [(&str, Measure); 43] = [
+const FIGURES: [(&str, Measure); 50] = [
     ("swcc-table1", swcc::delay::measure),
     ("swcc-table3", swcc::lines::measure),
     ("swcc-fig1", swcc::drain::measure),
@@ -150,6 +152,13 @@ const FIGURES: [(&str, Measure); 43] = [
     ("lst-fig13", lst::sawtooth::measure),
     ("lst-fig14", lst::limiter::measure),
     ("lst-scale", lst::scale::measure),
+    ("carc-fig2", carc::connections),
+    ("carc-fig3", carc::toy),
+    ("carc-fig5a", carc::slower),
+    ("carc-fig5b", carc::faster),
+    ("carc-fig7", carc::idle),
+    ("carc-fig8", carc::slower_with_credits),
+    ("carc-table1", carc::table),
     ("hpcc-compare", hpcc::measure),
     ("validation-queueing", validation::queueing::measure),
     ("validation-fixed-point", validation::fixed_point::measure),
@@ -171,11 +180,12 @@ pub struct Group {
 }
 
 /// Every group, in the order of the figures.
-pub const GROUPS: [Group; 6] = [
+pub const GROUPS: [Group; 7] = [
     Group { name: "swcc", from: "SwCC: Software-Programmable and Per-Packet Congestion Control (ATC 2025)" },
     Group { name: "srnic", from: "SRNIC: A Scalable Architecture for RDMA NICs (NSDI 2023)" },
     Group { name: "tonic", from: "Enabling Programmable Transport Protocols in High-Speed NICs (NSDI 2020)" },
     Group { name: "lst", from: "A Congestion-Aware RDMA Front-End for LST Advanced Camera Readout (2026)" },
+    Group { name: "carc", from: "Cache-Aware I/O Rate Control for RDMA (APNet 2025)" },
     Group { name: "hpcc", from: "HPCC: High Precision Congestion Control (SIGCOMM 2019)" },
     Group { name: "validation", from: "the model against what is known independently of it" },
 ];

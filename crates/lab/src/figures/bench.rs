@@ -107,9 +107,18 @@ pub(super) const SWCC_RATE: Text = scenario!("figures/swcc-rate.toml");
 /// Two senders with five flows each: SwCC's Figures 12 to 14.
 pub(super) const SWCC_INCAST: Text = scenario!("figures/swcc-incast.toml");
 
+/// Long requests to more and more threads of a server: CARC's Figure 2.
+pub(super) const CARC_CONNECTIONS: Text = scenario!("figures/carc-connections.toml");
+/// One connection whose credits are few: CARC's Figure 7.
+pub(super) const CARC_IDLE: Text = scenario!("figures/carc-idle.toml");
+/// Short and long requests to a server: CARC's Figures 5b, 5c and 8b and Table 1.
+pub(super) const CARC_LONG: Text = scenario!("figures/carc-long.toml");
+/// Short requests to all threads of a server: CARC's Figures 5a and 8a.
+pub(super) const CARC_SHORT: Text = scenario!("figures/carc-short.toml");
+
 /// All of them.
 #[cfg(test)]
-pub(super) const SCENARIOS: [Text; 36] = [
+pub(super) const SCENARIOS: [Text; 40] = [
     INCAST,
     FORGED,
     THREE,
@@ -146,6 +155,10 @@ pub(super) const SCENARIOS: [Text; 36] = [
     SWCC_DRAIN,
     SWCC_RATE,
     SWCC_INCAST,
+    CARC_CONNECTIONS,
+    CARC_IDLE,
+    CARC_LONG,
+    CARC_SHORT,
 ];
 
 impl Text {
