@@ -262,11 +262,11 @@ impl Bridge {
 
     fn arrive(&mut self, port: u32, handle: u32, now: Instant) {
         let told = self.frames.told(handle);
-        self.stations.learn(told.source, port, now);
         if self.loss.numerator() != 0 && self.random.chance(self.loss) {
             self.sides[port as usize].counts.lost += 1;
             return self.frames.free(handle);
         }
+        self.stations.learn(told.source, port, now);
         if is_reserved(told.destination) {
             return self.frames.free(handle);
         }

@@ -109,6 +109,15 @@ fn a_frame_to_a_station_that_has_been_heard_goes_to_its_port_alone_and_others_to
 }
 
 #[test]
+fn a_frame_that_is_lost_on_its_way_teaches_the_switch_nothing() {
+    let config = BridgeConfig { loss: Ratio::ONE, ..BridgeConfig::default() };
+    let mut bridge = Bridge::new(&config, &[GIGABIT; 3]).unwrap();
+    assert_eq!(drive(&mut bridge, vec![vec![data(0, 1)].into(), VecDeque::new(), VecDeque::new()]), []);
+    assert_eq!(bridge.report(START).ports[0].lost, 1);
+    assert_eq!(bridge.stations.port(station(0), START + Span::from_millis(1)), None);
+}
+
+#[test]
 fn packets_behind_a_queue_are_marked_and_stay_right() {
     for v6 in [false, true] {
         let ecn = Red { kmin: Bytes(20_000), kmax: Bytes(20_000), pmax: Ratio::ONE };
