@@ -29,7 +29,7 @@ impl Told {
     /// What `frame`, without frame check sequence, says; `None` of what is no frame.
     ///
     /// RoCEv2 packets have the priority that `classes` gives their kind. All others, and they too without `classes`, have that of their
-    /// 802.1Q tag, or the upper three bits of their DSCP (class selectors, RFC 2474 §4.2.2); where `classes` are and that is 0, as
+    /// 802.1Q tag, or where that says 0, of the upper three bits of their DSCP (class selectors, RFC 2474 §4.2.2); where `classes` are and that is 0, as
     /// usual, the one of data, lest what connections are set up with wait for a gap in data that go strictly before.
     pub(super) fn of(frame: &[u8], classes: Option<Classes>) -> Option<Self> {
         let (view, mut rest) = EthernetView::split(frame).ok()?;
@@ -70,7 +70,8 @@ impl Told {
             }
             _ => 0,
         };
-        told.priority = tagged.unwrap_or(class);
+        // A tag for the sake of its VLAN alone has priority 0, and says nothing of it.
+        told.priority = tagged.filter(|&priority| priority != 0).unwrap_or(class);
         if let (0, Some(classes)) = (told.priority, classes) {
             told.priority = classes.data;
         }

@@ -217,6 +217,8 @@ fn roce_packets_have_the_priority_of_their_kind_and_others_that_of_their_tag_or_
     let mut tagged = vec![0; parsed.len()];
     parsed.emit(&mut tagged).unwrap();
     assert_eq!([of(&tagged, None), of(&tagged, classes)], [4, 6]);
+    (tagged[14], tagged[18], tagged[19]) = (0, 0x6a, 0);
+    assert_eq!(of(&tagged, None), 5, "a tag of priority 0 says nothing, and DSCP 40 does");
     assert_eq!(Told::of(&cnp[..13], classes), None);
 }
 
