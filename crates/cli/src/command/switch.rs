@@ -17,8 +17,6 @@ use std::io::{BufWriter, Write};
 /// What a link is like where nobody says.
 const RATE: BitsPerSec = BitsPerSec::from_gbps(1);
 const DELAY: Span = Span::from_micros(1);
-/// Octets of a frame besides the IP packet: addresses and type, a tag, the frame check sequence.
-const AROUND: u32 = 14 + 4 + 4;
 
 /// Serves until it was long enough.
 pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
@@ -28,11 +26,9 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
         let what = "its first host is linked to another host, and no switch is there to be like";
         return Err(Failure::Request(format!("{}: {what}", scenario.source.file())));
     };
-    let mut switch = like.clone();
-    switch.max_frame = switch.max_frame.max(u32::from(asked.mtu) + AROUND);
     let classes = scenario.switch.classes;
     let config = BridgeConfig {
-        switch,
+        switch: like.clone(),
         classes: (!asked.trust_dscp).then_some(Classes {
             data: classes.data,
             ack: classes.ack,
@@ -140,6 +136,18 @@ impl Watch for Screen<'_> {
         self.line.note(&format!("{}{ready}; Ctrl-C ends it", self.about));
     }
 
+    fn gone(&self, place: usize) {
+        if !self.asked.quiet
+            && let Some(port) = self.asked.ports.get(place)
+        {
+            let why = match port.attachment {
+                Attachment::Tap(_) => "somebody deleted it, or the namespace that it was in",
+                Attachment::Interface(_) => "somebody deleted it, or moved it into another namespace",
+            };
+            self.line.note(&format!("{} is gone: {why}; its port carries nothing any more", port.name()));
+        }
+    }
+
     fn every(&self) -> Span {
         self.asked.every.min(Span::from_millis(100))
     }
@@ -180,8 +188,8 @@ fn as_json(asked: &Switch, served: &Served) -> serde_json::Value {
         .ports
         .iter()
         .zip(&served.report.ports)
-        .zip(&served.untaken)
-        .map(|((port, counts), untaken)| {
+        .zip(served.untaken.iter().zip(&served.missed).zip(&served.gone))
+        .map(|((port, counts), ((untaken, missed), gone))| {
             json!({
                 "name": port.name(),
                 "received": counts.received,
@@ -196,6 +204,8 @@ fn as_json(asked: &Switch, served: &Served) -> serde_json::Value {
                 "max_queue_bytes": counts.peak,
                 "refused": counts.refused,
                 "untaken": untaken,
+                "missed": missed,
+                "gone": gone,
             })
         })
         .collect();

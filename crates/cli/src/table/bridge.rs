@@ -55,8 +55,20 @@ pub(crate) fn bridge(names: &[&str], served: &Served) -> String {
     if untaken > 0 {
         let _ = writeln!(
             text,
-            "  {untaken} frames were not taken by the hosts' devices: they were down, or full"
+            "  {untaken} frames were not taken by the hosts' devices: those were down, full or gone, or have an MTU too small"
         );
+    }
+    let missed: u64 = served.missed.iter().sum();
+    if missed > 0 {
+        let _ = writeln!(
+            text,
+            "  {missed} frames were dropped before they were read, which came faster than that"
+        );
+    }
+    let gone: Vec<_> =
+        names.iter().zip(&served.gone).filter(|(_, gone)| **gone).map(|(name, _)| *name).collect();
+    if !gone.is_empty() {
+        let _ = writeln!(text, "  gone before the end: {}", gone.join(", "));
     }
     text
 }

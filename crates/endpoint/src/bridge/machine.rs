@@ -6,7 +6,7 @@ use super::{BridgeConfig, BridgeError, Classes, Counts, Link, Report};
 use roci_switch::config::{LinkSpec, PAUSE_FRAME};
 use roci_switch::port::{Frames as _, PRIORITIES, Port};
 use roci_switch::switch::{Outcome, Switch};
-use roci_units::{Instant, Random, Ratio, Span};
+use roci_units::{BitsPerSec, Instant, Random, Ratio, Span};
 use roci_wire::ethernet::{Mac, WIRE_OVERHEAD};
 use roci_wire::pause::Pause;
 use std::cmp::Reverse;
@@ -45,8 +45,9 @@ struct Side {
     /// Bit p: the NIC has paused priority p, and since when.
     paused: u8,
     since: [Instant; PRIORITIES],
-    /// Bit p: a pause of priority p will be asked for again.
+    /// Bit p: a pause of priority p will be asked for again, so much later.
     again: u8,
+    renewal: Span,
     host_sends: bool,
     /// Until when the switch's link is taken.
     until: Instant,
@@ -121,6 +122,7 @@ impl Bridge {
             paused: 0,
             since: [Instant::ZERO; PRIORITIES],
             again: 0,
+            renewal: renewal(link.rate),
             host_sends: false,
             until: Instant::ZERO,
             switch_sends: false,
@@ -140,6 +142,13 @@ impl Bridge {
             nic_buffer: config.nic_buffer,
             random: Random::new(config.seed, 1),
         })
+    }
+
+    /// The device at `port` has this speed, whatever the link is emulated to have: PFC frames tell its host for how many of its
+    /// own bits' times to be silent.
+    pub fn set_speed(&mut self, port: u32, speed: BitsPerSec) {
+        let side = &mut self.sides[port as usize];
+        side.renewal = renewal(speed.max(side.link.rate));
     }
 
     /// Whether the NIC at `port` takes another frame from its host.
@@ -354,9 +363,14 @@ impl Bridge {
             return;
         }
         side.again |= 1 << priority;
-        let span = Pause::span(QUANTA, side.link.rate);
-        self.at(now + Span::from_ps(span.as_ps() / 2), port, Event::Again(priority));
+        let at = now + side.renewal;
+        self.at(at, port, Event::Again(priority));
     }
+}
+
+/// When a pause is asked for again of a host whose bits last as at `speed`: after half its time.
+fn renewal(speed: BitsPerSec) -> Span {
+    Span::from_ps(Pause::span(QUANTA, speed).as_ps() / 2)
 }
 
 /// The address that PFC frames come from: locally administered.

@@ -150,6 +150,9 @@ pub enum BridgeError {
     /// A link without a rate.
     #[error("port {0}: a link without a rate carries nothing")]
     Rate(usize),
+    /// Two ports are one device.
+    #[error("port {0} is named twice: each is a device of its own")]
+    Twice(String),
     /// A port cannot be had.
     #[error("port {name}: {error}{}", remedy(.error))]
     Port {

@@ -2,9 +2,9 @@
 
 use super::{Bridge, BridgeConfig, BridgeError, FRAME_MAX, Link, Report};
 use crate::clock::Clock;
-use crate::io::ethernet::{Ethernet, Read};
+use crate::io::ethernet::{self, Ethernet, Read};
 use crate::io::sys;
-use roci_units::{Instant, Span};
+use roci_units::{BitsPerSec, Instant, Span};
 use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
@@ -19,6 +19,11 @@ const NEAR: Span = Span::from_micros(30);
 const SLEEP: Span = Span::from_millis(100);
 /// How long a port is left alone that cannot be read, as a device that is down.
 const DOWN: Span = Span::from_millis(20);
+
+/// Octets of a frame besides the IP packet: addresses and type, a tag, the frame check sequence.
+const AROUND: u32 = 14 + 4 + 4;
+/// What a device is taken to be as fast as that does not say: faster than most, for PFC frames then come too often and not too seldom.
+const FAST: BitsPerSec = BitsPerSec::from_gbps(100);
 
 /// What a port is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +43,8 @@ impl FromStr for Attachment {
             Some(name) => (true, name),
             None => (false, text),
         };
-        let fits = (1..16).contains(&name.len()) && !name.contains(['/', ' ', ':']) && !name.starts_with('.');
+        let fits =
+            (1..16).contains(&name.len()) && !name.contains(['/', ' ', ':', '%']) && !name.starts_with('.');
         if !fits {
             return Err(format!(
                 "`{name}` is no device's name, which has 1 to 15 letters; a port is tap:r0, or eth1"
@@ -53,6 +59,14 @@ impl Attachment {
     pub fn name(&self) -> &str {
         let (Self::Tap(name) | Self::Interface(name)) = self;
         name
+    }
+
+    /// Octets that an IP packet may have on it, as far as is known.
+    fn room(&self, mtu: u16) -> u32 {
+        match self {
+            Self::Tap(_) => mtu.into(),
+            Self::Interface(name) => ethernet::mtu(name).unwrap_or(0),
+        }
     }
 
     fn open(&self, mtu: u16) -> Result<Ethernet, BridgeError> {
@@ -83,6 +97,9 @@ pub trait Watch {
         Span::from_millis(100)
     }
 
+    /// The device of the port at this place is there no more, and the port carries nothing from now on.
+    fn gone(&self, place: usize);
+
     /// So much time has passed; whether to go on.
     fn look(&self, served: &Served) -> bool;
 }
@@ -94,8 +111,12 @@ pub struct Served {
     pub passed: Span,
     /// What it has counted.
     pub report: Report,
-    /// By port, frames for the host that its device did not take: it is down, or its queue full.
+    /// By port, frames for the host that its device did not take: it is down, its queue full, or they are longer than its MTU allows.
     pub untaken: Vec<u64>,
+    /// By port, frames from the host that the system dropped because they came faster than they were read. Of a TAP device nobody says.
+    pub missed: Vec<u64>,
+    /// By port, whether its device has gone.
+    pub gone: Vec<bool>,
     /// How much later than it should have been a frame was handed over: on average, and at most.
     pub late: (Span, Span),
 }
@@ -106,6 +127,8 @@ struct Ports {
     /// Until when each is left alone.
     down: Vec<Instant>,
     untaken: Vec<u64>,
+    missed: Vec<u64>,
+    gone: Vec<bool>,
     late: (u128, u64, Span),
 }
 
@@ -118,17 +141,39 @@ impl Ports {
         self.late.2 = self.late.2.max(late);
     }
 
-    fn served(&self, report: Report, passed: Span) -> Served {
+    /// What came of reading from the device at `place`, which failed with `error`.
+    fn failed(&mut self, place: usize, error: &io::Error, now: Instant, watch: &dyn Watch) {
+        self.down[place] = now + DOWN;
+        if self.devices[place].is_gone(error) {
+            self.down[place] = Instant::NEVER;
+            self.gone[place] = true;
+            watch.gone(place);
+        }
+    }
+
+    fn served(&mut self, report: Report, passed: Span) -> Served {
+        for (missed, device) in self.missed.iter_mut().zip(&self.devices) {
+            *missed += u64::from(device.missed());
+        }
         let mean = self.late.0 / u128::from(self.late.1.max(1));
         let mean = Span::from_ps(u64::try_from(mean).unwrap_or(u64::MAX));
-        Served { passed, report, untaken: self.untaken.clone(), late: (mean, self.late.2) }
+        Served {
+            passed,
+            report,
+            untaken: self.untaken.clone(),
+            missed: self.missed.clone(),
+            gone: self.gone.clone(),
+            late: (mean, self.late.2),
+        }
     }
 }
 
 /// Serves `ports` until `duration` is over or `watch` has enough, with so much room for a packet in the TAP devices.
 ///
+/// The largest frame of `config` is taken to be no smaller than one of the ports can have: PFC's headroom holds some of these.
+///
 /// # Errors
-/// When a port cannot be had, or the bridge makes no sense.
+/// When a port cannot be had or is named twice, or the bridge makes no sense.
 pub fn serve(
     config: &BridgeConfig,
     ports: &[(Attachment, Link)],
@@ -137,11 +182,27 @@ pub fn serve(
     watch: &dyn Watch,
 ) -> Result<Served, BridgeError> {
     let links: Vec<Link> = ports.iter().map(|(_, link)| *link).collect();
-    let mut bridge = Bridge::new(config, &links)?;
+    for (place, (port, _)) in ports.iter().enumerate() {
+        if ports[..place].iter().any(|(other, _)| other.name() == port.name()) {
+            return Err(BridgeError::Twice(port.name().to_owned()));
+        }
+    }
+    let mut config = config.clone();
+    let room = ports.iter().map(|(port, _)| port.room(mtu)).max().unwrap_or(0);
+    config.switch.max_frame = config.switch.max_frame.max(room + AROUND);
+    let mut bridge = Bridge::new(&config, &links)?;
+    for (port, (attachment, _)) in (0..).zip(ports) {
+        if let Attachment::Interface(name) = attachment {
+            let rate = ethernet::speed(name).map_or(FAST, |speed| BitsPerSec::from_mbps(speed.into()));
+            bridge.set_speed(port, rate);
+        }
+    }
     let devices = ports.iter().map(|(port, _)| port.open(mtu)).collect::<Result<Vec<_>, _>>()?;
     let mut state = Ports {
         down: vec![Instant::ZERO; devices.len()],
         untaken: vec![0; devices.len()],
+        missed: vec![0; devices.len()],
+        gone: vec![false; devices.len()],
         devices,
         late: Default::default(),
     };
@@ -166,7 +227,7 @@ pub fn serve(
                 return Ok(served);
             }
         }
-        if take_in(&mut bridge, &mut state, &mut buffer, &clock) {
+        if take_in(&mut bridge, &mut state, &mut buffer, &clock, watch) {
             continue;
         }
         let due = bridge.next_event().unwrap_or(Instant::NEVER).min(looked + every).min(now + SLEEP).min(end);
@@ -178,7 +239,13 @@ pub fn serve(
 }
 
 /// Takes in what is at the ports; whether anything was.
-fn take_in(bridge: &mut Bridge, state: &mut Ports, buffer: &mut [u8], clock: &Clock) -> bool {
+fn take_in(
+    bridge: &mut Bridge,
+    state: &mut Ports,
+    buffer: &mut [u8],
+    clock: &Clock,
+    watch: &dyn Watch,
+) -> bool {
     let mut any = false;
     for (port, place) in (0..).zip(0..state.devices.len()) {
         let now = clock.now();
@@ -194,8 +261,8 @@ fn take_in(bridge: &mut Bridge, state: &mut Ports, buffer: &mut [u8], clock: &Cl
                 Ok(Read::Frame(length)) => bridge.send(port, &buffer[..length], now),
                 Ok(Read::Unfinished) => bridge.refuse(port),
                 Ok(Read::Nothing) => break,
-                Err(_) => {
-                    state.down[place] = now + DOWN;
+                Err(error) => {
+                    state.failed(place, &error, now, watch);
                     break;
                 }
             }

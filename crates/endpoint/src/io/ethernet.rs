@@ -21,12 +21,18 @@ const ADDRESSES: usize = 12;
 const TPID: [u8; 2] = roci_wire::ethernet::VLAN.to_be_bytes();
 /// From linux/if_packet.h.
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+/// From linux/ethtool.h: asks for speed and the like, in what has so many halves of a word.
+const ETHTOOL_GSET: u32 = 1;
+const ETHTOOL_HALVES: usize = 22;
+/// From linux/sockios.h.
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 /// Something that frames come from and go to.
 #[derive(Debug)]
 pub(crate) struct Ethernet {
     file: File,
-    is_tap: bool,
+    /// The interface's number; `None`: a TAP device.
+    index: Option<libc::c_uint>,
 }
 
 /// What was read.
@@ -61,6 +67,30 @@ fn ioctl(fd: RawFd, code: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<
     }
 }
 
+/// Octets that an IP packet may have on the interface `name`.
+pub(crate) fn mtu(name: &str) -> io::Result<u32> {
+    let mut asked = request(name)?;
+    let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+    ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as libc::Ioctl, &mut asked)?;
+    // SAFETY: this request fills that field.
+    Ok(unsafe { asked.ifr_ifru.ifru_mtu }.unsigned_abs())
+}
+
+/// Megabits a second that the interface `name` has been set to; `None`: nobody says.
+pub(crate) fn speed(name: &str) -> Option<u32> {
+    let mut asked = request(name).ok()?;
+    let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
+    // `struct ethtool_cmd`: first what is asked for, the speed's lower half behind two more words, its upper half behind four.
+    let mut told = [0_u16; ETHTOOL_HALVES];
+    let [first, second] = [0, 2]
+        .map(|at| u16::from_ne_bytes([ETHTOOL_GSET.to_ne_bytes()[at], ETHTOOL_GSET.to_ne_bytes()[at + 1]]));
+    (told[0], told[1]) = (first, second);
+    asked.ifr_ifru.ifru_data = told.as_mut_ptr().cast();
+    ioctl(socket.as_raw_fd(), SIOCETHTOOL, &mut asked).ok()?;
+    let speed = u32::from(told[14]) << 16 | u32::from(told[6]);
+    (speed != 0 && speed != u32::MAX).then_some(speed)
+}
+
 impl Ethernet {
     /// Creates the TAP device `name`, which goes when this does, with so much room for a packet.
     pub(crate) fn tap(name: &str, mtu: u16) -> io::Result<Self> {
@@ -76,7 +106,7 @@ impl Ethernet {
         ioctl(socket.as_raw_fd(), libc::SIOCSIFMTU as libc::Ioctl, &mut asked)?;
         asked.ifr_ifru.ifru_metric = RING;
         ioctl(socket.as_raw_fd(), libc::SIOCSIFTXQLEN as libc::Ioctl, &mut asked)?;
-        Ok(Self { file, is_tap: true })
+        Ok(Self { file, index: None })
     }
 
     /// Opens the interface `name`, which then also hears what is meant for others.
@@ -88,6 +118,13 @@ impl Ethernet {
         let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
         if index == 0 {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such device"));
+        }
+        let probe = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+        let mut asked = request(name)?;
+        ioctl(probe.as_raw_fd(), libc::SIOCGIFHWADDR as libc::Ioctl, &mut asked)?;
+        // SAFETY: this request fills that field.
+        if unsafe { asked.ifr_ifru.ifru_hwaddr.sa_family } != libc::ARPHRD_ETHER {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no Ethernet device"));
         }
         let all = (libc::ETH_P_ALL as u16).to_be();
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
@@ -120,12 +157,12 @@ impl Ethernet {
         if bound != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { file: File::from(socket), is_tap: false })
+        Ok(Self { file: File::from(socket), index: Some(index) })
     }
 
     /// Reads a frame into `buffer`, if one is there.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Read> {
-        let read = if self.is_tap { (&self.file).read(buffer) } else { self.receive(buffer) };
+        let read = if self.index.is_none() { (&self.file).read(buffer) } else { self.receive(buffer) };
         match read {
             Ok(0) => Ok(Read::Unfinished),
             // A TAP device cuts off what is longer than the buffer.
@@ -153,7 +190,7 @@ impl Ethernet {
         if length > place.len() {
             return Ok(0);
         }
-        let (mut status, mut tag) = (0, 0);
+        let (mut status, mut tag, mut kind) = (0, 0, TPID);
         // SAFETY: the system has filled `control` up to the length that it has put into the header.
         unsafe {
             let message = libc::CMSG_FIRSTHDR(&raw const header);
@@ -163,6 +200,9 @@ impl Ethernet {
             {
                 let data = libc::CMSG_DATA(message).cast::<libc::tpacket_auxdata>().read_unaligned();
                 (status, tag) = (data.tp_status, data.tp_vlan_tci);
+                if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
+                    kind = data.tp_vlan_tpid.to_be_bytes();
+                }
             }
         }
         if status & libc::TP_STATUS_CSUMNOTREADY != 0 {
@@ -173,7 +213,7 @@ impl Ethernet {
             return Ok(length);
         }
         buffer.copy_within(TAG..TAG + ADDRESSES, 0);
-        buffer[ADDRESSES..ADDRESSES + 2].copy_from_slice(&TPID);
+        buffer[ADDRESSES..ADDRESSES + 2].copy_from_slice(&kind);
         buffer[ADDRESSES + 2..ADDRESSES + TAG].copy_from_slice(&tag.to_be_bytes());
         Ok(length + TAG)
     }
@@ -181,6 +221,38 @@ impl Ethernet {
     /// Writes a frame; whether the system took it.
     pub(crate) fn write(&self, frame: &[u8]) -> bool {
         (&self.file).write(frame).is_ok()
+    }
+
+    /// Whether the device exists no more, after a read failed with `error`.
+    pub(crate) fn is_gone(&self, error: &io::Error) -> bool {
+        let Some(index) = self.index else { return error.raw_os_error() == Some(libc::EBADFD) };
+        let mut name = [0; libc::IF_NAMESIZE];
+        // SAFETY: there is as much room for a name as it may take.
+        unsafe { libc::if_indextoname(index, name.as_mut_ptr()) }.is_null()
+    }
+
+    /// Frames that the system has dropped since this was asked last, because they came faster than they were read. Of a TAP device nobody
+    /// says: it counts them itself.
+    #[expect(clippy::cast_possible_truncation, reason = "the size of two words")]
+    pub(crate) fn missed(&self) -> u32 {
+        if self.index.is_none() {
+            return 0;
+        }
+        // SAFETY: all zeros are valid statistics.
+        let mut told: libc::tpacket_stats = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: the pointers describe `told` and its length, which outlive the call.
+        let said = unsafe {
+            let told = std::ptr::from_mut(&mut told).cast();
+            libc::getsockopt(
+                self.file.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                told,
+                &raw mut length,
+            )
+        };
+        if said == 0 { told.tp_drops } else { 0 }
     }
 
     /// What becomes readable when a frame is there.
