@@ -6,6 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use roci_endpoint::bridge::{Bridge, BridgeConfig, Link};
+use roci_switch::Shares;
 use roci_units::{BitsPerSec, Instant, Ratio, Span};
 use std::collections::HashSet;
 
@@ -37,6 +38,9 @@ fuzz_target!(|input: &[u8]| {
     if kind & 4 != 0 {
         config.switch.pfc = None;
         config.switch.buffer.0 = 4_000;
+    }
+    if kind & 16 != 0 {
+        config.nic_ets = Shares::new([30, 0, 0, 70, 0, 0, 0, 0]).ok();
     }
     let link = Link {
         rate: BitsPerSec::from_mbps(10),

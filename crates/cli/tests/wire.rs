@@ -276,7 +276,8 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 52] = [
+    let wrong: [(&[&str], &str); 53] = [
+        (&["switch", "tap:r0", "tap:r1", "--set", "nic.ets={ 3 = 60, 0 = 30 }"], "make 90 percent"),
         (&["switch", "tap:r0", "r0"], "port r0 is named twice"),
         (&["switch", "tap:r%d", "tap:r1"], "`r%d` is no device's name"),
         (&["switch", "tap:r0"], "2 values required"),
@@ -288,7 +289,7 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["switch", "tap:r0", "tap:r1", "--set", "switch.ecn.kmim=1KB"], "kmin"),
         (
             &["switch", "tap:r0", "tap:r1", "--set", "nic.mtu=512"],
-            "--set nic.mtu: a switch on a real network",
+            "--set nic.mtu: a switch on a real network has the keys of [switch], and nic.ets",
         ),
         (&["switch", "tap:r0", "tap:r1", "--set", "switch.trimming=true"], "it cannot trim packets"),
         (

@@ -6,7 +6,9 @@ use crate::execute::print;
 use crate::format::{float, rate};
 use crate::progress::{self, Line};
 use crate::table;
-use roci_endpoint::bridge::{self, Attachment, BridgeConfig, BridgeError, Classes, Link, Served, Watch};
+use roci_endpoint::bridge::{
+    self, Attachment, BridgeConfig, BridgeError, Classes, Link, NIC_SHARED, Served, Watch,
+};
 use roci_lab::scenario::Scenario;
 use roci_units::{BitsPerSec, Span};
 use serde_json::json;
@@ -27,6 +29,9 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
         return Err(Failure::Request(format!("{}: {what}", scenario.source.file())));
     };
     let classes = scenario.switch.classes;
+    let first = scenario.topology.graph.hosts.first();
+    let nic_ets = first.and_then(|name| scenario.nic.config_of(name).ets);
+    let plain = BridgeConfig::default();
     let config = BridgeConfig {
         switch: like.clone(),
         classes: (!asked.trust_dscp).then_some(Classes {
@@ -36,7 +41,8 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
         }),
         loss: asked.loss,
         seed: asked.seed,
-        ..BridgeConfig::default()
+        nic_buffer: if nic_ets.is_some() { NIC_SHARED } else { plain.nic_buffer },
+        nic_ets,
     };
     let (rate, delay) = (asked.rate.unwrap_or(link.0), asked.delay.unwrap_or(link.1));
     let of = |port: &Port| {
@@ -75,8 +81,13 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
 /// What says what the switch is like.
 fn scenario(asked: &Switch) -> Result<Scenario, Failure> {
     let set = super::assignments(&asked.set)?;
-    if let Some((key, _)) = set.iter().find(|(key, _)| key != "switch" && !key.starts_with("switch.")) {
-        let what = "a switch on a real network has the keys of [switch] alone; links are what --rate and --delay say";
+    let has = |key: &str| {
+        ["switch", "nic.ets"]
+            .iter()
+            .any(|own| key.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+    };
+    if let Some((key, _)) = set.iter().find(|(key, _)| !has(key)) {
+        let what = "a switch on a real network has the keys of [switch], and nic.ets; links are what --rate and --delay say";
         return Err(Failure::Request(format!("--set {key}: {what}")));
     }
     let read = match &asked.like {

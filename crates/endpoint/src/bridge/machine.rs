@@ -6,6 +6,7 @@ use super::{BridgeConfig, BridgeError, Classes, Counts, Link, Report};
 use roci_switch::config::{LinkSpec, PAUSE_FRAME};
 use roci_switch::port::{Frames as _, PRIORITIES, Port};
 use roci_switch::switch::{Outcome, Switch};
+use roci_switch::{Quanta, Turns};
 use roci_units::{BitsPerSec, Instant, Random, Ratio, Span};
 use roci_wire::ethernet::{Mac, WIRE_OVERHEAD};
 use roci_wire::pause::Pause;
@@ -42,6 +43,8 @@ struct Side {
     /// What waits in the host's NIC.
     waiting: [VecDeque<u32>; PRIORITIES],
     waiting_octets: u64,
+    /// Whose turn it is of those that have shares.
+    turns: Turns,
     /// Bit p: the NIC has paused priority p, and since when.
     paused: u8,
     since: [Instant; PRIORITIES],
@@ -92,6 +95,8 @@ pub struct Bridge {
     classes: Option<Classes>,
     loss: Ratio,
     nic_buffer: u64,
+    /// What a turn of a NIC's priorities holds, where they have shares.
+    quanta: Option<Quanta>,
     random: Random,
 }
 
@@ -119,6 +124,7 @@ impl Bridge {
             link,
             waiting: Default::default(),
             waiting_octets: 0,
+            turns: Turns::default(),
             paused: 0,
             since: [Instant::ZERO; PRIORITIES],
             again: 0,
@@ -140,6 +146,7 @@ impl Bridge {
             classes: config.classes,
             loss: config.loss,
             nic_buffer: config.nic_buffer,
+            quanta: config.nic_ets.as_ref().map(|shares| Quanta::new(shares, config.switch.max_frame)),
             random: Random::new(config.seed, 1),
         })
     }
@@ -258,10 +265,26 @@ impl Bridge {
         if side.host_sends {
             return;
         }
-        let may = |priority: &usize| side.paused >> priority & 1 == 0 && !side.waiting[*priority].is_empty();
-        let Some(priority) = (0..PRIORITIES).rev().find(may) else { return };
-        let Some(handle) = side.waiting[priority].pop_front() else { return };
+        let may = |priority: &u8| {
+            side.paused >> priority & 1 == 0 && !side.waiting[usize::from(*priority)].is_empty()
+        };
+        let Some(mut priority) = (0..8).rev().find(may) else { return };
+        let mut is_shared = false;
+        if let Some(quanta) = &self.quanta {
+            let ready = (0..=priority).filter(may).fold(0_u8, |ready, priority| ready | 1 << priority);
+            let strict = ready & !quanta.priorities();
+            is_shared = strict == 0;
+            priority = if is_shared {
+                side.turns.next(quanta, ready)
+            } else {
+                (0..=priority).rev().find(|priority| strict >> priority & 1 != 0).unwrap_or(priority)
+            };
+        }
+        let Some(handle) = side.waiting[usize::from(priority)].pop_front() else { return };
         let octets = counted(self.frames.frame(handle));
+        if is_shared {
+            side.turns.sent(priority, octets);
+        }
         side.waiting_octets -= u64::from(octets);
         side.host_sends = true;
         let (idle, delay) = (now + side.span(octets), side.link.delay);

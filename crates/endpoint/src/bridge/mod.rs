@@ -26,6 +26,7 @@ pub use frame::FRAME_MAX;
 pub use machine::Bridge;
 pub use serve::{Attachment, Served, Watch, serve};
 
+use roci_switch::Shares;
 use roci_switch::config::{ConfigError, SwitchConfig};
 use roci_units::{BitsPerSec, Ratio, Span};
 use roci_wire::Opcode;
@@ -45,7 +46,14 @@ pub struct BridgeConfig {
     pub seed: u64,
     /// What a NIC holds of frames that wait for its link: beyond it nothing more is taken from the host. Default 256 KiB.
     pub nic_buffer: u64,
+    /// Shares of the link's bandwidth for some priorities at the NICs, as [`SwitchConfig::ets`] at the switch's ports. What a host hands over
+    /// has one order, so it takes a NIC that holds all that waits of one priority ([`NIC_SHARED`]) to give another its share.
+    /// `None`, the default: all are strict, the highest first.
+    pub nic_ets: Option<Shares>,
 }
+
+/// A [`BridgeConfig::nic_buffer`] for NICs whose priorities have shares: the windows of several queue pairs.
+pub const NIC_SHARED: u64 = 8 << 20;
 
 impl Default for BridgeConfig {
     fn default() -> Self {
@@ -55,6 +63,7 @@ impl Default for BridgeConfig {
             loss: Ratio::new(0, 1),
             seed: 1,
             nic_buffer: 256 << 10,
+            nic_ets: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use roci_switch::Shares;
 use roci_switch::config::{Pfc, SwitchConfig};
 use roci_switch::red::Red;
 use roci_units::{BitsPerSec, Bytes};
@@ -172,6 +173,41 @@ fn a_lossless_priority_pauses_its_senders_and_no_other_priority_waits_for_it() {
         assert!(last.since(START) < Span::from_ps(end.since(START).as_ps() / 100 * 98), "{last} {end}");
         assert_eq!(bridge.frames.held(), 0);
     }
+}
+
+/// A packet of this class selector, between the stations of two ports.
+fn of_class(class: u8, from: u8, to: u8) -> Vec<u8> {
+    let mut frame = data(from, to);
+    frame[15] = class << 5;
+    frame
+}
+
+#[test]
+fn priorities_share_a_nic_in_turns_and_those_without_a_share_go_first() {
+    let shares = Shares::new([40, 0, 0, 60, 0, 0, 0, 0]).unwrap();
+    let config = BridgeConfig { nic_ets: Some(shares), classes: None, nic_buffer: u64::MAX, ..lossy(None) };
+    let mut bridge = three(&config, GIGABIT);
+    let mut frames: VecDeque<Vec<u8>> = vec![of_class(0, 0, 1); 500].into();
+    frames.extend(vec![of_class(3, 0, 1); 500]);
+    frames.extend(vec![of_class(6, 0, 1); 100]);
+    let delivered = drive(&mut bridge, vec![frames, VecDeque::new(), VecDeque::new()]);
+    let classes: Vec<u8> = delivered.iter().map(|(_, frame, _)| frame[15] >> 5).collect();
+    assert_eq!(classes.len(), 1_100);
+    // The first finds the link idle, before the others are there.
+    assert_eq!((classes[0], &classes[1..101]), (0, &[6; 100][..]));
+    for sent in (100..800).step_by(50) {
+        let of_three = classes[101..101 + sent].iter().filter(|class| **class == 3).count();
+        assert!((of_three * 10).abs_diff(sent * 6) <= 20, "{of_three} of {sent}");
+    }
+    // A priority that is paused leaves all to the other.
+    let mut bridge = three(&config, GIGABIT);
+    bridge.pause(0, 3, true, START);
+    let both = [vec![of_class(3, 0, 1); 10], vec![of_class(0, 0, 1); 10]].concat();
+    let delivered = drive(&mut bridge, vec![both.into(), VecDeque::new(), VecDeque::new()]);
+    assert_eq!(delivered.len(), 10);
+    assert!(delivered.iter().all(|(_, frame, _)| frame[15] == 0));
+    bridge.pause(0, 3, false, START + Span::from_millis(1));
+    assert_eq!(drive(&mut bridge, vec![VecDeque::new(); 3]).len(), 10);
 }
 
 #[test]
