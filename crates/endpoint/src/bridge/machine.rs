@@ -22,6 +22,8 @@ const PORTS: std::ops::RangeInclusive<usize> = 2..=64;
 /// What happens at an instant, in the order of their numbers where it is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// The host hands a frame to its NIC.
+    Hand(u32),
     /// The host's link to the switch is free.
     Idle,
     /// A frame is in the switch.
@@ -163,9 +165,9 @@ impl Bridge {
         self.sides[port as usize].waiting_octets < self.nic_buffer
     }
 
-    /// The host at `port` hands `frame` to its NIC, without frame check sequence. All that happens before `now` has to have
-    /// happened ([`Bridge::advance`]).
-    pub fn send(&mut self, port: u32, frame: &[u8], now: Instant) {
+    /// The host at `port` hands `frame` to its NIC, without frame check sequence, at an instant that is not before the last one told to
+    /// [`Bridge::advance`], nor before the one that it handed over another.
+    pub fn send(&mut self, port: u32, frame: &[u8], at: Instant) {
         let side = &mut self.sides[port as usize];
         let told = Told::of(frame, self.classes).filter(|_| frame.len() <= FRAME_MAX);
         let Some(told) = told else {
@@ -177,8 +179,10 @@ impl Bridge {
         side.counts.received_octets += octets;
         let handle = self.frames.put(frame, told, port);
         side.waiting_octets += octets;
-        side.waiting[usize::from(told.priority & 7)].push_back(handle);
-        self.host_sends(port, now);
+        if self.next_event().is_some_and(|next| next < at) {
+            return self.at(at, port, Event::Hand(handle));
+        }
+        self.wait(port, handle, at);
     }
 
     /// The host at `port` has handed out what is no frame.
@@ -199,6 +203,7 @@ impl Bridge {
         {
             self.events.pop();
             match event {
+                Event::Hand(handle) => self.wait(port, handle, at),
                 Event::Idle => {
                     self.sides[port as usize].host_sends = false;
                     self.host_sends(port, at);
@@ -257,6 +262,13 @@ impl Bridge {
     fn at(&mut self, at: Instant, port: u32, event: Event) {
         self.serial += 1;
         self.events.push(Reverse((at, self.serial, port, event)));
+    }
+
+    /// A frame waits in the NIC at `port`.
+    fn wait(&mut self, port: u32, handle: u32, now: Instant) {
+        let place = usize::from(self.frames.told(handle).priority & 7);
+        self.sides[port as usize].waiting[place].push_back(handle);
+        self.host_sends(port, now);
     }
 
     /// The NIC at `port` begins the next frame, if its link is free and one may leave.

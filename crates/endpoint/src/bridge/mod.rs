@@ -14,8 +14,9 @@
 //! What is modelled: each port is a full-duplex link between the switch and a NIC. What the host sends waits in that NIC, by priority, for
 //! the link; the frame arrives when its last bit does, and a delay later; then it is the switch's, until it leaves by a link of the
 //! same kind. Times are computed from when things should have happened, not from when the loop came round, so what waits here moves at
-//! exact rates. A host's frame begins its way when it is read, and [`BridgeConfig::nic_buffer`] is read ahead: a loop that comes round
-//! later than the link takes for that leaves a gap. How late a frame is handed over is counted ([`Served::late`]).
+//! exact rates. A frame from an interface begins its way when it came; one from a TAP device when it is read, for nobody tells when that came, and
+//! [`BridgeConfig::nic_buffer`] is read ahead: a loop that comes round later than the link takes for that leaves a gap. How late a
+//! frame is handed over is counted ([`Served::late`]).
 
 mod frame;
 mod machine;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Frames that are taken from one port before the others have their turn.
 const TURN: usize = 32;
@@ -129,6 +129,8 @@ struct Ports {
     untaken: Vec<u64>,
     missed: Vec<u64>,
     gone: Vec<bool>,
+    /// What happened up to then has been dealt with.
+    passed: Instant,
     late: (u128, u64, Span),
 }
 
@@ -204,6 +206,7 @@ pub fn serve(
         missed: vec![0; devices.len()],
         gone: vec![false; devices.len()],
         devices,
+        passed: Instant::ZERO,
         late: Default::default(),
     };
     sys::wake_on_time();
@@ -215,8 +218,11 @@ pub fn serve(
     let mut looked = start;
     let mut buffer = vec![0; FRAME_MAX + 64];
     loop {
+        let (any, until) = take_in(&mut bridge, &mut state, &mut buffer, &clock, watch);
         let now = clock.now().min(end);
-        bridge.advance(now, |port, frame, at| state.deliver(port, frame, now.since(at)));
+        let until = until.min(now);
+        bridge.advance(until, |port, frame, at| state.deliver(port, frame, now.since(at)));
+        state.passed = until;
         if now >= end {
             return Ok(state.served(bridge.report(now), now.since(start)));
         }
@@ -227,7 +233,7 @@ pub fn serve(
                 return Ok(served);
             }
         }
-        if take_in(&mut bridge, &mut state, &mut buffer, &clock, watch) {
+        if any {
             continue;
         }
         let due = bridge.next_event().unwrap_or(Instant::NEVER).min(looked + every).min(now + SLEEP).min(end);
@@ -238,27 +244,39 @@ pub fn serve(
     }
 }
 
-/// Takes in what is at the ports; whether anything was.
+/// Takes in what is at the ports. Gives whether anything was, and the instant before which no more can come: ports that have more
+/// than their turn are behind.
+#[expect(clippy::disallowed_methods, reason = "the system tells by this clock when a frame came")]
 fn take_in(
     bridge: &mut Bridge,
     state: &mut Ports,
     buffer: &mut [u8],
     clock: &Clock,
     watch: &dyn Watch,
-) -> bool {
-    let mut any = false;
+) -> (bool, Instant) {
+    let (mut any, mut until) = (false, Instant::NEVER);
     for (port, place) in (0..).zip(0..state.devices.len()) {
-        let now = clock.now();
+        let (now, wall) = (clock.now(), SystemTime::now());
+        let wall = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         if state.down[place] > now {
             continue;
         }
-        bridge.advance(now, |port, frame, at| state.deliver(port, frame, now.since(at)));
-        for _ in 0..TURN {
-            if !bridge.takes(port) {
+        let mut last = state.passed;
+        for turn in 0..=TURN {
+            if turn == TURN {
+                until = until.min(last);
+            }
+            if turn == TURN || !bridge.takes(port) {
                 break;
             }
             match state.devices[place].read(buffer) {
-                Ok(Read::Frame(length)) => bridge.send(port, &buffer[..length], now),
+                Ok(Read::Frame(length, came)) => {
+                    let age = came.map_or(Duration::ZERO, |came| wall.saturating_sub(came));
+                    let age = Span::from_nanos(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX / 1_000));
+                    // Whoever sets the system's clock moves no frame before those that have been dealt with.
+                    last = last.max(now - age);
+                    bridge.send(port, &buffer[..length], last);
+                }
                 Ok(Read::Unfinished) => bridge.refuse(port),
                 Ok(Read::Nothing) => break,
                 Err(error) => {
@@ -269,7 +287,7 @@ fn take_in(
             any = true;
         }
     }
-    any
+    (any, until)
 }
 
 /// Until something is at a port that takes something, or so long.

@@ -11,6 +11,7 @@ use std::io::{self, Read as _, Write as _};
 use std::mem::size_of;
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::Duration;
 
 /// Frames that the system holds for us: as in a NIC's ring, beyond which it drops.
 const RING: libc::c_int = 4_096;
@@ -40,8 +41,8 @@ pub(crate) struct Ethernet {
 pub(crate) enum Read {
     /// Nothing is there.
     Nothing,
-    /// A frame of so many octets.
-    Frame(usize),
+    /// A frame of so many octets, and when it came by the system's clock, where it tells.
+    Frame(usize, Option<Duration>),
     /// What a wire could not carry: longer than the buffer, or not split or summed yet.
     Unfinished,
 }
@@ -134,6 +135,7 @@ impl Ethernet {
         let _ = sys::enlarge(&socket, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE);
         sys::set_option(&socket, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
         sys::set_option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1)?;
+        sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
         let member = libc::packet_mreq {
             mr_ifindex: index.cast_signed(),
             mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
@@ -162,22 +164,24 @@ impl Ethernet {
 
     /// Reads a frame into `buffer`, if one is there.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Read> {
-        let read = if self.index.is_none() { (&self.file).read(buffer) } else { self.receive(buffer) };
+        let mut came = None;
+        let read =
+            if self.index.is_none() { (&self.file).read(buffer) } else { self.receive(buffer, &mut came) };
         match read {
             Ok(0) => Ok(Read::Unfinished),
             // A TAP device cuts off what is longer than the buffer.
             Ok(length) if length >= buffer.len() => Ok(Read::Unfinished),
-            Ok(length) => Ok(Read::Frame(length)),
+            Ok(length) => Ok(Read::Frame(length, came)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Read::Nothing),
             Err(error) => Err(error),
         }
     }
 
     /// From a packet socket, with the tag that the system has taken out of it; 0 for what is unfinished.
-    fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn receive(&self, buffer: &mut [u8], came: &mut Option<Duration>) -> io::Result<usize> {
         let (_, place) = buffer.split_at_mut(TAG);
         let mut piece = libc::iovec { iov_base: place.as_mut_ptr().cast(), iov_len: place.len() };
-        let mut control = [0_u64; 8];
+        let mut control = [0_u64; 12];
         // SAFETY: all zeros are a valid message header, whose fields are then set.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
         header.msg_iov = &raw mut piece;
@@ -193,16 +197,25 @@ impl Ethernet {
         let (mut status, mut tag, mut kind) = (0, 0, TPID);
         // SAFETY: the system has filled `control` up to the length that it has put into the header.
         unsafe {
-            let message = libc::CMSG_FIRSTHDR(&raw const header);
-            if let Some(told) = message.as_ref()
-                && told.cmsg_level == libc::SOL_PACKET
-                && told.cmsg_type == libc::PACKET_AUXDATA
-            {
-                let data = libc::CMSG_DATA(message).cast::<libc::tpacket_auxdata>().read_unaligned();
-                (status, tag) = (data.tp_status, data.tp_vlan_tci);
-                if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
-                    kind = data.tp_vlan_tpid.to_be_bytes();
+            let mut message = libc::CMSG_FIRSTHDR(&raw const header);
+            while let Some(told) = message.as_ref() {
+                let data = libc::CMSG_DATA(message);
+                match (told.cmsg_level, told.cmsg_type) {
+                    (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                        let data = data.cast::<libc::tpacket_auxdata>().read_unaligned();
+                        (status, tag) = (data.tp_status, data.tp_vlan_tci);
+                        if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
+                            kind = data.tp_vlan_tpid.to_be_bytes();
+                        }
+                    }
+                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                        let time = data.cast::<libc::timespec>().read_unaligned();
+                        let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+                        *came = u64::try_from(time.tv_sec).ok().map(|seconds| Duration::new(seconds, nanos));
+                    }
+                    _ => {}
                 }
+                message = libc::CMSG_NXTHDR(&raw const header, message);
             }
         }
         if status & libc::TP_STATUS_CSUMNOTREADY != 0 {

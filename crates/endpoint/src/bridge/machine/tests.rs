@@ -276,6 +276,37 @@ fn what_makes_no_switch_is_refused() {
 
 proptest! {
     #[test]
+    fn frames_that_are_read_late_fare_as_those_that_are_read_when_they_come(
+        frames in prop::collection::vec((0_u8..3, 0_u8..4, 0_u16..4096, 0_u64..40), 1..100),
+        every in 1_usize..20,
+    ) {
+        let config = lossy(Some(Red { kmin: Bytes(20_000), kmax: Bytes(90_000), pmax: Ratio::ONE }));
+        let (mut at, mut handed) = (START, Vec::new());
+        for (from, to, payload, gap) in frames {
+            at += Span::from_micros(gap);
+            handed.push((u32::from(from), packet(Opcode::WRITE_MIDDLE, from, to, payload, false), at));
+        }
+        let run = |every: usize| {
+            let (mut bridge, mut delivered) = (three(&config, GIGABIT), Delivered::new());
+            for some in handed.chunks(every) {
+                // Ports are read one after the other, each for all that has come.
+                for port in 0..3 {
+                    some.iter().filter(|one| one.0 == port).for_each(|(port, frame, at)| bridge.send(*port, frame, *at));
+                }
+                let (.., last) = some[some.len() - 1];
+                bridge.advance(last, |port, frame, at| delivered.push((port, frame.to_vec(), at)));
+            }
+            bridge.advance(Instant::NEVER, |port, frame, at| delivered.push((port, frame.to_vec(), at)));
+            (0..3).map(|to| delivered.iter().filter(|one| one.0 == to).map(|one| one.2).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(run(1).concat().len(), run(every).concat().len());
+        // Who comes first at one and the same instant is open.
+        if handed.windows(2).all(|pair| pair[0].2 < pair[1].2) {
+            prop_assert_eq!(run(1), run(every));
+        }
+    }
+
+    #[test]
     fn each_frame_is_delivered_dropped_lost_or_refused(
         frames in prop::collection::vec((0_u8..3, 0_u8..4, 0_u16..4096, 0_u8..4), 0..200),
         loss in 0_u32..3,
