@@ -28,10 +28,10 @@ pub(crate) struct Switch {
     /// The propagation delay of each link [default: that of the scenario, or 1us]
     #[arg(long, value_name = "TIME", value_parser = delay)]
     pub(crate) delay: Option<Span>,
-    /// The scenario whose first host's switch it is to be like: its `[switch]`, and that host's link
+    /// The scenario whose first host's switch it is to be like: its `[switch]`, that host's `nic.ets`, and its link
     #[arg(long, value_name = "SCENARIO")]
     pub(crate) like: Option<PathBuf>,
-    /// Set a key of `[switch]`, as in a scenario: switch.ecn.kmin=20KB
+    /// Set a key of `[switch]`, or `nic.ets`, as in a scenario: switch.ecn.kmin=20KB
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Octets that an IP packet may have on the TAP devices
