@@ -22,6 +22,11 @@ pub enum ParseError {
         /// The units that would do.
         expected: &'static str,
     },
+    /// The unit is written by some for one thing and by others for another.
+    Ambiguous {
+        /// What is unclear, and how each of the two is written.
+        reason: &'static str,
+    },
     /// More digits than the unit can hold, or a value out of range.
     Range,
 }
@@ -32,6 +37,7 @@ impl fmt::Display for ParseError {
             Self::NotANumber { expected } => write!(f, "not a number; write {expected}"),
             Self::Negative => f.write_str("negative; it must be zero or more"),
             Self::Unit { expected } => write!(f, "wrong or missing unit; use one of {expected}"),
+            Self::Ambiguous { reason } => write!(f, "unclear unit; {reason}"),
             Self::Range => f.write_str("out of range, or finer than the unit can hold"),
         }
     }
@@ -134,24 +140,59 @@ impl FromStr for Bytes {
 impl FromStr for BitsPerSec {
     type Err = ParseError;
 
-    /// Reads `"10Gb/s"`, `"10 Gbps"`, and octet rates: `"6MB/s"` is 48 Mb/s.
+    /// Reads `"10Gb/s"`, `"10 Gbps"`, `"10Gbit"` and `"10gbit"` as `tc` has them, `"10 Gbits/sec"`, and octet rates:
+    /// `"6MB/s"` is 48 Mb/s. What people take for different things is refused as [`ParseError::Ambiguous`].
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const EXPECTED: &str = "b/s, Kb/s, Mb/s, Gb/s, Tb/s, KB/s, MB/s, GB/s";
         let decimal = Decimal::read(text, "a rate such as \"10Gb/s\"")?;
-        let scale = match decimal.unit {
-            "b/s" | "bps" => 1,
-            "Kb/s" | "kb/s" | "Kbps" | "kbps" => 1_000,
-            "Mb/s" | "Mbps" => 1_000_000,
-            "Gb/s" | "Gbps" => 1_000_000_000,
-            "Tb/s" | "Tbps" => 1_000_000_000_000,
-            "B/s" => 8,
-            "KB/s" | "kB/s" => 8_000,
-            "MB/s" => 8_000_000,
-            "GB/s" => 8_000_000_000,
-            _ => return Err(ParseError::Unit { expected: EXPECTED }),
-        };
-        decimal.times(scale).map(Self)
+        decimal.times(bits_of_unit(decimal.unit)?).map(Self)
     }
+}
+
+/// How many bits per second one of `unit` is.
+fn bits_of_unit(unit: &str) -> Result<u64, ParseError> {
+    const EXPECTED: &str = "b/s, Kb/s, Mb/s, Gb/s, Tb/s (or bps and bit), B/s, KB/s, MB/s, GB/s";
+    const BITS_OR_OCTETS: ParseError =
+        ParseError::Ambiguous { reason: "Gb/s, Gbps and Gbit are bits, GB/s is octets per second" };
+    const MIB: ParseError = ParseError::Ambiguous {
+        reason: "MB/s is 10^6 octets per second, and MiB/s what perftest prints as MB/sec",
+    };
+
+    let lower = |letter: char| letter.is_ascii_lowercase();
+    let mut letters = unit.chars();
+    let (prefix, rest) = match letters.next() {
+        Some(letter @ ('k' | 'K' | 'm' | 'M' | 'g' | 'G' | 't' | 'T')) => (Some(letter), letters.as_str()),
+        _ => (None, unit),
+    };
+    // Binary prefixes end in an i, which also begins no unit.
+    let (binary, rest) = match (prefix, rest.strip_prefix('i')) {
+        (Some(_), Some(rest)) => (true, rest),
+        _ => (false, rest),
+    };
+    let power = match prefix.map(|letter| letter.to_ascii_lowercase()) {
+        None => 0,
+        Some('k') => 1,
+        Some('m') => 2,
+        Some('g') => 3,
+        Some(_) => 4,
+    };
+    let scale = if binary { 1024u64 } else { 1000 }.pow(power);
+
+    let each = match rest {
+        // A small m, g or t with one of these is octets to `tc`, and to nobody a thousandth.
+        "b/s" | "bps" | "b/sec" if prefix.is_some_and(|letter| lower(letter) && letter != 'k') => {
+            return Err(BITS_OR_OCTETS);
+        }
+        "" if prefix.is_some() => return Err(BITS_OR_OCTETS),
+        "b/s" | "bps" | "b/sec" => 1,
+        "B/sec" if !binary && prefix.is_some() => return Err(MIB),
+        "B/s" | "Bps" | "B/sec" if !prefix.is_some_and(|letter| lower(letter) && letter != 'k') => 8,
+        // Spelled out there is nothing to mistake, whichever case: `ip` prints Gbit, `tc` is given gbit.
+        _ => match rest.strip_suffix("/s").or_else(|| rest.strip_suffix("/sec")).unwrap_or(rest) {
+            bit if bit.eq_ignore_ascii_case("bit") || bit.eq_ignore_ascii_case("bits") => 1,
+            _ => return Err(ParseError::Unit { expected: EXPECTED }),
+        },
+    };
+    Ok(scale * each)
 }
 
 impl FromStr for Ratio {
@@ -211,6 +252,7 @@ impl FromStr for BitErrorRate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
     use alloc::string::ToString;
     use proptest::prelude::*;
     extern crate alloc;
@@ -246,6 +288,46 @@ mod tests {
         assert_eq!("0.6".parse::<BitErrorRate>(), Err(ParseError::Range));
         assert_eq!("1e-40".parse::<BitErrorRate>(), Err(ParseError::Range));
         assert!(matches!("1%".parse::<BitErrorRate>(), Err(ParseError::Unit { .. })));
+    }
+
+    #[test]
+    fn rates_are_read_as_ip_tc_iperf_and_perftest_write_them() {
+        for unit in ["Gb/s", "Gbps", "Gbit", "gbit", "GBIT", "Gbit/s", "Gbits/sec", "Gb/sec"] {
+            assert_eq!(format!("10{unit}").parse(), Ok(BitsPerSec::from_gbps(10)), "10{unit}");
+            assert_eq!(format!("10 {unit}").parse(), Ok(BitsPerSec::from_gbps(10)), "10 {unit}");
+        }
+        for (text, bits) in [
+            ("8bit", 8),
+            ("8bps", 8),
+            ("64kbit", 64_000),
+            ("64kbps", 64_000),
+            ("64Kb/s", 64_000),
+            ("1.5mbit", 1_500_000),
+            ("1Tbps", 1_000_000_000_000),
+            ("2Mibit", 2 << 20),
+            ("3B/s", 24),
+            ("3kB/s", 24_000),
+            ("3MBps", 24_000_000),
+            ("3MiB/s", 24 << 20),
+            ("3GiB/sec", 24 << 30),
+        ] {
+            assert_eq!(text.parse(), Ok(BitsPerSec(bits)), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_that_some_read_as_bits_and_others_as_octets_are_refused_with_both_spellings() {
+        for text in ["10G", "10g", "100M", "10gbps", "10mbps", "10gb/s", "1tb/s"] {
+            let error = text.parse::<BitsPerSec>().unwrap_err();
+            assert!(error.to_string().contains("Gbit are bits, GB/s is octets"), "{text}: {error}");
+        }
+        let error = "900MB/sec".parse::<BitsPerSec>().unwrap_err();
+        assert!(error.to_string().contains("MiB/s what perftest prints"), "{error}");
+        for text in ["10Gb", "10GB", "1e9", "10", "10 Gb/h", "10gB/s", "10ib/s", "10Gbitten", "10/s", "10G/s"]
+        {
+            let error = text.parse::<BitsPerSec>();
+            assert!(matches!(error, Err(ParseError::Unit { .. })), "{text}: {error:?}");
+        }
     }
 
     proptest! {

@@ -266,7 +266,7 @@ fn what_is_wrong_with_an_hpcc_file_is_said_with_its_line() {
         ("3 1 2\n2\n0 2 10Gbps 1us 0\n", "the first line counts 2 links, but 1 follow"),
         ("3 1 1\n2\n\n0 2 10Gbps\n", "line 4: \"0 2 10Gbps\" cannot be read here; write a link"),
         ("3 1 1\n2\n0 9 10Gbps 1us 0\n", "line 3: node 9, but"),
-        ("3 1 1\n2\n0 2 10G 1us 0\n", "line 3: \"10G\": wrong or missing unit"),
+        ("3 1 1\n2\n0 2 10G 1us 0\n", "line 3: \"10G\": unclear unit"),
         ("3 1 1\n2\n0 2 10Gbps 1 0\n", "line 3: \"1\": wrong or missing unit"),
         ("3 1 1\n2\n0 2 10Gbps 1us 1.5\n", "line 3: a loss of 3/2"),
         ("3 1 1\n2\n0 2 0Gbps 1us 0\n", "line 3: link 0 (h0 to s2) has a rate of zero"),

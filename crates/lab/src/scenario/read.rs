@@ -230,6 +230,9 @@ impl<'a> Table<'a> {
             ParseError::Unit { expected } => {
                 self.misfit(key, node, &format!("has a wrong unit or none (units are {expected})"))
             }
+            ParseError::Ambiguous { reason } => {
+                self.misfit(key, node, &format!("has an unclear unit ({reason})"))
+            }
         })
     }
 

@@ -26,6 +26,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ("a wrong unit", tail("[transport]\ntimeout = \"500ub\"")),
         ("a missing unit", tail("[transport]\ntimeout = 500")),
         ("a rate with the unit of a size", star(PERMUTATION).replace("10Gb/s", "10GB")),
+        ("a rate that some read as octets", star(PERMUTATION).replace("10Gb/s", "10gbps")),
         ("a negative size", flow("src = \"h0\", dst = \"h1\", size = \"-38MB\"")),
         (
             "a negative number",
