@@ -278,8 +278,12 @@ fn goodput(results: &Results) -> Option<String> {
 
 /// What faults did, such as `12 packets dropped, 3 corrupted, 0 duplicated`.
 fn fault_counts(faults: &FaultResult) -> String {
-    let FaultResult { dropped, corrupted, duplicated, reordered, forged_cnps } = *faults;
-    let mut text = format!("{dropped} packets dropped, {corrupted} corrupted, {duplicated} duplicated");
+    let FaultResult { dropped, dropped_in_switches, corrupted, duplicated, reordered, forged_cnps } = *faults;
+    let mut text = format!("{dropped} packets dropped");
+    if dropped_in_switches > 0 {
+        text.push_str(&format!(" ({dropped_in_switches} of them in switches)"));
+    }
+    text.push_str(&format!(", {corrupted} corrupted, {duplicated} duplicated"));
     for (count, what) in [(reordered, "reordered"), (forged_cnps, "CNPs forged")] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));

@@ -381,6 +381,10 @@ pub struct LinkResult {
     pub pause_received: u64,
     /// How long it stood paused, summed over priorities.
     pub paused: Span,
+    /// Packets that faults lost on their way over it.
+    pub lost: u64,
+    /// Packets that faults damaged on their way over it; who received them dropped them.
+    pub corrupted: u64,
 }
 
 /// What passed a host's port.
@@ -416,6 +420,8 @@ pub struct HostResult {
 pub struct FaultResult {
     /// Packets lost.
     pub dropped: u64,
+    /// Of those, packets lost in switches: in one that failed, or for want of a way on.
+    pub dropped_in_switches: u64,
     /// Packets that came out damaged; who received them dropped them.
     pub corrupted: u64,
     /// Copies added.

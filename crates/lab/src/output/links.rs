@@ -5,7 +5,8 @@ use crate::results::{LinkResult, Results};
 use roci_units::Instant;
 use std::io::{self, Write};
 
-const HEADER: &str = "link,rate_bps,tx_bytes,utilisation,drops,ecn_marks,trimmed,pause_received,paused_s";
+const HEADER: &str =
+    "link,rate_bps,tx_bytes,utilisation,drops,ecn_marks,trimmed,pause_received,paused_s,lost,corrupted";
 
 /// Writes the links of `results`.
 ///
@@ -14,12 +15,13 @@ const HEADER: &str = "link,rate_bps,tx_bytes,utilisation,drops,ecn_marks,trimmed
 pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
     writeln!(out, "{HEADER}")?;
     for link in &results.links {
-        let LinkResult { name, rate, tx_bytes, drops, ecn_marks, trimmed, pause_received, paused } = link;
+        let LinkResult { name, rate, tx_bytes, drops, ecn_marks, trimmed, pause_received, paused, .. } = link;
+        let LinkResult { lost, corrupted, .. } = link;
         let (name, utilisation, paused) =
             (quoted(name), utilisation(link, results.simulated), paused.as_secs_f64());
         writeln!(
             out,
-            "{name},{},{tx_bytes},{utilisation},{drops},{ecn_marks},{trimmed},{pause_received},{paused}",
+            "{name},{},{tx_bytes},{utilisation},{drops},{ecn_marks},{trimmed},{pause_received},{paused},{lost},{corrupted}",
             rate.0
         )?;
     }
@@ -46,12 +48,14 @@ mod tests {
             ecn_marks: 3,
             pause_received: 2,
             paused: Span::from_micros(5),
+            lost: 4,
+            corrupted: 1,
             ..LinkResult::default()
         };
         let simulated = Instant::ZERO + Span::from_millis(4);
         let mut csv = Vec::new();
         write(&mut csv, &Results { links: vec![link], simulated, ..Results::default() }).unwrap();
         let csv = String::from_utf8(csv).unwrap();
-        assert_eq!(csv, format!("{HEADER}\nleaf0>spine1#2,10000000000,2500000,0.5,0,3,0,2,0.000005\n"));
+        assert_eq!(csv, format!("{HEADER}\nleaf0>spine1#2,10000000000,2500000,0.5,0,3,0,2,0.000005,4,1\n"));
     }
 }

@@ -342,6 +342,8 @@ impl<'a> HostRecord<'a> {
 #[derive(Serialize)]
 struct FaultRecord {
     dropped: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped_in_switches: Option<u64>,
     corrupted: u64,
     duplicated: u64,
     reordered: u64,
@@ -350,8 +352,10 @@ struct FaultRecord {
 
 impl FaultRecord {
     const fn new(faults: FaultResult) -> Self {
-        let FaultResult { dropped, corrupted, duplicated, reordered, forged_cnps } = faults;
-        Self { dropped, corrupted, duplicated, reordered, forged_cnps }
+        let FaultResult { dropped, dropped_in_switches, corrupted, duplicated, reordered, forged_cnps } =
+            faults;
+        let dropped_in_switches = if dropped_in_switches > 0 { Some(dropped_in_switches) } else { None };
+        Self { dropped, dropped_in_switches, corrupted, duplicated, reordered, forged_cnps }
     }
 }
 

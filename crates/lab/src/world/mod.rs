@@ -488,6 +488,7 @@ fn switch_result(net: &Net, number: u32, name: &str) -> SwitchResult {
 fn link_result(net: &Net, port: u32, graph: &Graph) -> LinkResult {
     let pauses = net.pauses(port);
     let counters = net.counters(port).copied().unwrap_or_default();
+    let faults = net.fault_counters(port).copied().unwrap_or_default();
     LinkResult {
         name: build::port_name(net, port, |node| build::node_name(graph, node)),
         rate: net.rate_of_port(port),
@@ -497,6 +498,8 @@ fn link_result(net: &Net, port: u32, graph: &Graph) -> LinkResult {
         trimmed: counters.trimmed,
         pause_received: pauses.received.into(),
         paused: pauses.paused(net.now()),
+        lost: faults.dropped.packets,
+        corrupted: faults.corrupted.packets,
     }
 }
 
@@ -535,7 +538,11 @@ fn fault_result(net: &Net) -> Option<FaultResult> {
         sum.forged_cnps += counters.forged;
         Some(sum)
     });
-    on_links.map(|sum| FaultResult { dropped: sum.dropped + elsewhere, ..sum })
+    on_links.map(|sum| FaultResult {
+        dropped: sum.dropped + elsewhere,
+        dropped_in_switches: elsewhere,
+        ..sum
+    })
 }
 
 /// Of which packets a program asked for there are none; `None` where that did not happen.

@@ -146,6 +146,28 @@ const FAILED_SPINE: &str = r#"
     "#;
 
 #[test]
+fn links_tell_which_of_them_led_to_the_switch_that_failed_and_all_that_was_lost_is_told_of_somewhere() {
+    let results = run(FAILED_SPINE, &[]);
+    // With neither spine left the leaf knows no way, and loses packets itself.
+    let no_way = run(FAILED_SPINE, &[("faults.on.0.switch", "spine*")]);
+    for (results, in_switches) in [(&results, false), (&no_way, true)] {
+        let faults = results.faults.expect("there are some");
+        let on_links: u64 = results.links.iter().map(|link| link.lost).sum();
+        assert_eq!(on_links + faults.dropped_in_switches, faults.dropped);
+        assert_eq!(faults.dropped_in_switches > 0, in_switches, "{faults:?}");
+    }
+    let of = |name: &str| results.links.iter().find(|link| link.name == name).expect("there is one").lost;
+    assert!(of("leaf0>spine1") > 0, "{:?}", results.links);
+    assert_eq!(
+        results.links.iter().filter(|link| !link.name.contains("spine1")).map(|it| it.lost).sum::<u64>(),
+        0
+    );
+    let lossy = run(FAILED_SPINE, &[("faults.on.0.down", "false"), ("faults.corrupt", "0.001")]);
+    let damaged: u64 = lossy.links.iter().map(|link| link.corrupted).sum();
+    assert!(damaged > 0 && damaged == lossy.faults.expect("there are some").corrupted);
+}
+
+#[test]
 fn flows_over_a_failed_spine_go_on_by_the_other_one() {
     let whole = run(FAILED_SPINE, &[("faults.on.0.down", "false")]);
     let failed = run(FAILED_SPINE, &[]);

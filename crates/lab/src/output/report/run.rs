@@ -481,6 +481,12 @@ fn about(results: &Results) -> Section {
             grouped(faults.reordered),
             grouped(faults.forged_cnps),
         );
+        if faults.dropped_in_switches > 0 {
+            let in_switches = grouped(faults.dropped_in_switches);
+            note += &format!(
+                " Of those dropped, {in_switches} were lost in switches that failed or knew no way on."
+            );
+        }
     }
     if run.cpu_s > 0.0 {
         note += &format!(
