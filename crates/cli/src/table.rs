@@ -475,7 +475,11 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     let is_known = |metric: Metric| {
         let has = |sum: &Sum<'_>| sum.values.iter().any(|(it, value)| *it == metric && value.is_some());
         match metric {
-            Metric::Offered | Metric::Fairness | Metric::QueueMean | Metric::QueueP99 => sums.iter().any(has),
+            Metric::Offered | Metric::Fairness => sums.iter().any(has),
+            // A column for queues that held nothing in any run would say nothing.
+            Metric::QueueMean | Metric::QueueP99 => {
+                results.iter().any(|results| results.deepest().is_some_and(|(mean, _)| mean > 0.0))
+            }
             // Few runs have any.
             Metric::Timeouts => results.iter().any(|results| results.timeouts() > 0),
             Metric::Lost => results.iter().any(|results| results.lost() > 0),

@@ -460,8 +460,8 @@ impl Metric {
                 let most = results.switches.iter().map(|switch| switch.max_buffer_bytes).max();
                 most.map(|octets| octets as f64)
             }
-            Self::QueueMean => results.deepest().map(|depth| depth.mean_bytes),
-            Self::QueueP99 => results.deepest().map(|depth| depth.p99_bytes as f64),
+            Self::QueueMean => results.deepest().map(|(mean, _)| mean),
+            Self::QueueP99 => results.deepest().map(|(_, p99)| p99 as f64),
         }
     }
 

@@ -133,9 +133,13 @@ pub struct HostFigures {
 }
 
 impl Results {
-    /// The queue that was deepest in the mean over the samples; `None` where none was sampled, or all were empty.
-    pub fn deepest(&self) -> Option<Depth> {
-        self.series.depths().into_iter().next()
+    /// The mean, and the 99th percentile, in octets, of the queue that was deepest in the mean over the samples: zero where
+    /// none held anything when one was taken, and `None` where none was.
+    pub fn deepest(&self) -> Option<(f64, u64)> {
+        match self.series.depths().into_iter().next() {
+            Some(depth) => Some((depth.mean_bytes, depth.p99_bytes)),
+            None => (!self.series.times().is_empty()).then_some((0.0, 0)),
+        }
     }
 
     /// Link crossings per CPU second of the event loop; zero where the clock saw no time pass.

@@ -212,3 +212,16 @@ fn each_table_of_traffic_is_summed_up_over_the_seeds_where_all_runs_have_the_sam
         assert!(group.sums_of_traffic(&[two.clone(), different]).is_empty());
     }
 }
+
+#[test]
+fn the_deepest_queue_of_a_run_held_nothing_where_no_sample_found_any_and_is_unknown_without_samples() {
+    let mut series =
+        crate::results::Series::new(roci_units::Span::from_micros(1), vec!["s0>h0:3".to_owned()]);
+    let of = |series: &crate::results::Series| {
+        let results = Results { series: series.clone(), ..Results::default() };
+        [Metric::QueueMean, Metric::QueueP99].map(|metric| metric.of(&results))
+    };
+    assert_eq!(of(&series), [None, None]);
+    series.begin(Instant::from_ps(1_000_000));
+    assert_eq!(of(&series), [Some(0.0), Some(0.0)]);
+}

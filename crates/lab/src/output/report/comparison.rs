@@ -61,10 +61,8 @@ const COLUMNS: [Column; 27] = [
     ("held up", "held_up", Unit::Count, |r| r.packets_held_up().into()),
     ("deadlocks", "deadlocks", Unit::Count, |r| u64::from(r.deadlock.is_some()).into()),
     ("timeouts", "timeouts", Unit::Count, |r| r.timeouts().into()),
-    ("deepest queue, mean", "queue_mean_bytes", Unit::Bytes, |r| r.deepest().map(|it| it.mean_bytes).into()),
-    ("p99", "queue_p99_bytes", Unit::Bytes, |r| {
-        r.deepest().map_or(Cell::None, |it| Cell::from(it.p99_bytes))
-    }),
+    ("deepest queue, mean", "queue_mean_bytes", Unit::Bytes, |r| r.deepest().map(|(mean, _)| mean).into()),
+    ("p99", "queue_p99_bytes", Unit::Bytes, |r| r.deepest().map_or(Cell::None, |(_, p99)| Cell::from(p99))),
 ];
 
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
