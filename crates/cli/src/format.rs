@@ -51,6 +51,15 @@ pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
             false => number(value),
         },
     };
+    spread(estimate, one)
+}
+
+/// A mean over seeds, each number as `one` writes it; a dash where there is none.
+pub(crate) fn of_seeds(estimate: Option<&Estimate>, one: impl Fn(f64) -> String) -> String {
+    or_dash(estimate.map(|estimate| spread(estimate, one)))
+}
+
+fn spread(estimate: &Estimate, one: impl Fn(f64) -> String) -> String {
     match estimate.half_width > 0.0 {
         true => format!("{} ± {}", one(estimate.mean), one(estimate.half_width)),
         false => one(estimate.mean),

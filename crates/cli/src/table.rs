@@ -490,6 +490,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_known(*metric)).collect();
     text.push_str(&lines(&summed(&sums, &metrics)));
     text.push_str(&traffic::side_by_side(&group.sums_of_traffic(results)));
+    text.push_str(&collective::side_by_side(&group.sums_of_collectives(results)));
     let hops: u64 = results.iter().map(|results| results.packet_hops).sum();
     let cpu: f64 = results.iter().map(|results| results.run.cpu_s).sum();
     let per_second = if cpu > 0.0 { float(hops) / cpu / 1e6 } else { 0.0 };

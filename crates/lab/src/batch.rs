@@ -3,6 +3,10 @@
 //! A [`Group`] is what is looked at together: its runs have one folder of results and one table. Runs share nothing, so
 //! each gives the same results whether it runs alone or among others.
 
+mod collectives;
+
+pub use collectives::CollectiveSum;
+
 use crate::figures::statistics::Estimate;
 use crate::output::report::{self, Run as Shown};
 use crate::output::{self, Folder, OutputError};

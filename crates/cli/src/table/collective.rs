@@ -1,7 +1,8 @@
 //! What is printed of collectives: a line for each, with the bandwidths that NCCL's tests report.
 
 use super::{lines, table};
-use crate::format::{number, or_dash, rate, size, time};
+use crate::format::{number, of_seeds, or_dash, rate, size, time};
+use roci_lab::batch::CollectiveSum;
 use roci_lab::results::{CollectiveResult, Results};
 
 const HEADER: [&str; 12] = [
@@ -31,6 +32,36 @@ pub(super) fn tables(results: &Results) -> String {
     format!("\n{}", lines(&table))
 }
 
+/// The same of several runs: a line for each in each configuration, with means over its seeds.
+pub(super) fn side_by_side(sums: &[CollectiveSum<'_>]) -> String {
+    if sums.is_empty() {
+        return String::new();
+    }
+    // Of one collective a configuration the name says nothing.
+    let several = sums.windows(2).any(|two| two[0].label == two[1].label);
+    let first = [Some("run"), several.then_some("collective")].into_iter().flatten();
+    let mut table = table(&first.chain(SIDE_BY_SIDE).collect::<Vec<_>>());
+    for sum in sums {
+        let failed = if sum.failed > 0 { ", failed" } else { "" };
+        let first = [Some(sum.label), several.then_some(sum.name)].into_iter().flatten().map(str::to_owned);
+        table.add_row(first.chain([
+            sum.of.operation.name().to_owned(),
+            sum.of.algorithm.name().to_owned(),
+            sum.of.ranks.to_string(),
+            size(sum.of.bytes),
+            format!("{} of {}{failed}", sum.done, sum.asked),
+            of_seeds(sum.time.as_ref(), time),
+            of_seeds(sum.algorithm_bps.as_ref(), rate),
+            of_seeds(sum.bus_bps.as_ref(), rate),
+            of_seeds(sum.over_ideal.as_ref(), number),
+        ]));
+    }
+    format!("\n{}", lines(&table))
+}
+
+const SIDE_BY_SIDE: [&str; 9] =
+    ["operation", "algorithm", "ranks", "size", "iterations", "time mean", "algbw", "busbw", "over ideal"];
+
 fn row(it: &CollectiveResult, results: &Results) -> Vec<String> {
     let times = it.times();
     let mean = times.map(|(mean, ..)| mean);
@@ -59,6 +90,7 @@ fn row(it: &CollectiveResult, results: &Results) -> Vec<String> {
 mod tests {
     use super::super::tests::results;
     use super::*;
+    use roci_lab::figures::statistics::Estimate;
     use roci_lab::results::{Iteration, TrafficResult};
     use roci_lab::traffic::{Algorithm, Operation};
     use roci_units::{Instant, Span};
@@ -104,5 +136,42 @@ mod tests {
         one.collectives = vec![sum];
         let told = tables(&one);
         assert!(told.contains("0 of 2, then failed") && told.contains('-'), "{told}");
+    }
+    #[test]
+    fn of_several_runs_each_configuration_has_a_line_with_the_bandwidths() {
+        let of = CollectiveResult {
+            table: 0,
+            operation: Operation::AllReduce,
+            algorithm: Algorithm::Ring,
+            ranks: 16,
+            bytes: 1_000_000,
+            channels: 1,
+            chunks: 1,
+            asked: 2,
+            iterations: Vec::new(),
+            ideal: None,
+            failed: false,
+        };
+        let bps = |values: &[f64]| Estimate::of(values);
+        let sum = |label, name, bus_bps| CollectiveSum {
+            label,
+            name,
+            of: &of,
+            done: 3,
+            asked: 4,
+            failed: 1,
+            time: None,
+            algorithm_bps: bps(&[8e9]),
+            bus_bps,
+            over_ideal: None,
+        };
+        assert_eq!(side_by_side(&[]), "");
+        let told = side_by_side(&[sum("a", "x", bps(&[15e9])), sum("b", "x", bps(&[14e9, 16e9]))]);
+        for value in ["a", "3 of 4, failed", "8.000 Gb/s", "15.00 Gb/s", "15.00 Gb/s ± "] {
+            assert!(told.contains(value), "{value} in {told}");
+        }
+        assert!(!told.contains("collective"), "one has no need of its name: {told}");
+        let two = side_by_side(&[sum("a", "reduce", None), sum("a", "gather", None)]);
+        assert!(two.contains("collective") && two.contains("reduce") && two.contains("gather"), "{two}");
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::output::test_results::{sample, two_tables};
+use crate::output::test_results::{sample, two_tables, with_collective};
 use roci_units::Instant;
 
 /// A world in which a run ends with its seed, unless that is odd and it fails.
@@ -224,4 +224,28 @@ fn the_deepest_queue_of_a_run_held_nothing_where_no_sample_found_any_and_is_unkn
     assert_eq!(of(&series), [None, None]);
     series.begin(Instant::from_ps(1_000_000));
     assert_eq!(of(&series), [Some(0.0), Some(0.0)]);
+}
+
+#[test]
+fn collectives_are_summed_up_over_the_seeds_of_each_configuration() {
+    let file = File::new("collectives");
+    let group = Group::of_seeds(&file.0, &[], &[1, 2]).unwrap();
+    let (one, mut slow) = (with_collective(), with_collective());
+    for it in &mut slow.collectives[0].iterations {
+        it.end += roci_units::Span::from_micros(100);
+    }
+    let results = [one.clone(), slow];
+    let sums = group.sums_of_collectives(&results);
+    assert_eq!((sums.len(), sums[0].name, sums[0].done, sums[0].asked, sums[0].failed), (1, "0", 4, 6, 2));
+    let rounded = |of: Option<Estimate>| of.map(|of| (of.mean * 1e6).round());
+    assert_eq!(rounded(sums[0].time), Some(150.0), "100 us and 200 us");
+    // 1 MB in 100 us and in 200 us, and 2 times 3/4 of it.
+    assert_eq!([sums[0].algorithm_bps, sums[0].bus_bps].map(rounded), [Some(60e15), Some(90e15)]);
+    assert_eq!(rounded(sums[0].over_ideal), Some(1_875_000.0));
+    let mut undone = one.clone();
+    undone.collectives[0].iterations.clear();
+    let with_undone = [one, undone];
+    let sums = group.sums_of_collectives(&with_undone);
+    assert!(sums[0].time.is_none() && sums[0].bus_bps.is_none(), "a mean of what some have would be no mean");
+    assert!(group.sums_of_collectives(&[sample(), sample()]).is_empty());
 }

@@ -94,42 +94,13 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_results::sample;
+    use super::super::test_results::with_collective;
     use super::*;
-    use crate::results::{Iteration, SlowStep};
-    use crate::traffic::{Algorithm, Operation};
-    use roci_units::{Instant, Span};
-
-    fn with_one() -> Results {
-        let at = |micros| Instant::ZERO + Span::from_micros(micros);
-        let iteration = |start, end, slowest| Iteration {
-            start: at(start),
-            first_end: at(end - 10),
-            end: at(end),
-            last: 2,
-            slowest,
-        };
-        let slow = SlowStep { step: 3, time: Span::from_micros(40), host: 1 };
-        let one = CollectiveResult {
-            table: 0,
-            operation: Operation::AllReduce,
-            algorithm: Algorithm::Ring,
-            ranks: 4,
-            bytes: 1_000_000,
-            channels: 1,
-            chunks: 2,
-            asked: 3,
-            iterations: vec![iteration(0, 100, Some(slow)), iteration(100, 200, None)],
-            ideal: Some(Span::from_micros(80)),
-            failed: true,
-        };
-        Results { collectives: vec![one], ..sample() }
-    }
 
     #[test]
     fn each_iteration_has_a_line_with_as_many_fields_as_there_are_columns() {
         let mut csv = Vec::new();
-        write(&mut csv, &with_one()).unwrap();
+        write(&mut csv, &with_collective()).unwrap();
         let csv = String::from_utf8(csv).unwrap();
         let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
         assert_eq!(rows.len(), 3, "{csv}");
@@ -141,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_summary_has_the_means_and_who_was_last() {
-        let results = with_one();
+        let results = with_collective();
         let record = serde_json::to_value(CollectiveRecord::new(&results.collectives[0], &results)).unwrap();
         let expected = serde_json::json!({
             "name": "0", "operation": "all-reduce", "algorithm": "ring", "ranks": 4, "bytes": 1_000_000,

@@ -8,8 +8,10 @@
 //! | `run` | the page of one run |
 //! | `over_time` | what of it changed in the course of the run |
 //! | `completion` | how long its flows took |
+//! | `collectives` | collectives, of one run and of several |
 //! | `comparison` | the page of several runs side by side |
 
+mod collectives;
 mod comparison;
 mod completion;
 mod lines;

@@ -2,9 +2,10 @@
 
 use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
-    FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Op, Results, SwitchResult,
-    TrafficResult,
+    CollectiveResult, FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Iteration, Op,
+    Results, SlowStep, SwitchResult, TrafficResult,
 };
+use crate::traffic::{Algorithm, Operation};
 use roci_units::{Instant, Span};
 use std::ops::Range;
 
@@ -106,6 +107,33 @@ pub(crate) fn sample() -> Results {
 /// The same flows as those of two tables: the first one alone, and the others.
 pub(crate) fn two_tables() -> Vec<TrafficResult> {
     vec![table("0", "incast", 0..1), table("background", "flows", 1..4)]
+}
+
+/// The same with a collective, of which two iterations of 100 µs are done, and which then failed.
+pub(crate) fn with_collective() -> Results {
+    let at = |micros| Instant::ZERO + Span::from_micros(micros);
+    let iteration = |start, end, slowest| Iteration {
+        start: at(start),
+        first_end: at(end - 10),
+        end: at(end),
+        last: 2,
+        slowest,
+    };
+    let slow = SlowStep { step: 3, time: Span::from_micros(40), host: 1 };
+    let one = CollectiveResult {
+        table: 0,
+        operation: Operation::AllReduce,
+        algorithm: Algorithm::Ring,
+        ranks: 4,
+        bytes: 1_000_000,
+        channels: 1,
+        chunks: 2,
+        asked: 3,
+        iterations: vec![iteration(0, 100, Some(slow)), iteration(100, 200, None)],
+        ideal: Some(Span::from_micros(80)),
+        failed: true,
+    };
+    Results { collectives: vec![one], ..sample() }
 }
 
 fn table(name: &str, kind: &'static str, flows: Range<usize>) -> TrafficResult {

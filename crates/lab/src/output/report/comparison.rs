@@ -1,6 +1,7 @@
 //! The page of several runs side by side: one row and one colour each.
 
 use super::Run;
+use super::collectives;
 use super::lines::{LINES_MAX, Readings, distribution};
 use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
 use super::run::grouped;
@@ -68,7 +69,7 @@ const COLUMNS: [Column; 27] = [
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
     let completion = distributions(runs);
     let time = over_time(runs);
-    let sections = [means(runs), table(runs), completion, time];
+    let sections = [means(runs), table(runs), collectives::of_runs(runs), completion, time];
     Page {
         title: title.into(),
         subtitle: format!("{} runs side by side", runs.len()),
@@ -96,30 +97,43 @@ fn set_keys<'a>(runs: &[Run<'a>]) -> Vec<&'a str> {
     keys
 }
 
-/// One line per run, with the figures of the page's table and behind them the keys that were set.
+/// One line per run, with the figures of the page's table and behind them the keys that were set, and collectives where there are
+/// any.
 pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
     let keys = set_keys(runs);
     write!(out, "run,seed")?;
     for name in COLUMNS.iter().map(|(_, name, ..)| *name).chain(keys.iter().copied()) {
         write!(out, ",{}", quoted(name))?;
     }
+    let collectives = collectives::csv_columns(runs);
+    for (name, _) in &collectives {
+        write!(out, ",{}", quoted(name))?;
+    }
     writeln!(out)?;
-    for run in runs {
+    for (place, run) in runs.iter().enumerate() {
         write!(out, "{},{}", quoted(run.label), run.results.seed)?;
         for (.., value) in COLUMNS {
-            match value(run.results) {
-                Cell::Number(number) => write!(out, ",{number}")?,
-                _ => write!(out, ",")?,
-            }
+            write_cell(out, &value(run.results))?;
         }
         for wanted in &keys {
             // Of a key that is set twice the last holds.
             let set = run.results.overrides.iter().rev().find(|(key, _)| key == wanted);
             write!(out, ",{}", quoted(set.map_or("", |(_, value)| value)))?;
         }
+        for (_, values) in &collectives {
+            write_cell(out, &values[place])?;
+        }
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// A comma and a number, or nothing behind it.
+fn write_cell(out: &mut impl Write, cell: &Cell) -> io::Result<()> {
+    match cell {
+        Cell::Number(number) => write!(out, ",{number}"),
+        _ => write!(out, ","),
+    }
 }
 
 /// One row per configuration, where one ran with several seeds: means with 95 % confidence intervals.

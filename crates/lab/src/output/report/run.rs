@@ -1,5 +1,6 @@
 //! The page of one run.
 
+use super::collectives;
 use super::completion::{completion, traffic};
 use super::lines::Readings;
 use super::over_time;
@@ -22,6 +23,7 @@ pub(crate) fn page(results: &Results) -> Page {
     sections.extend([fallen(results), unheard(results), strained(results), warnings(results)]);
     sections.extend(over_time::sections(results, &readings));
     sections.extend([
+        collectives::of_run(results),
         completion(results),
         traffic(results),
         flows(results),
