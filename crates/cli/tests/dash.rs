@@ -96,6 +96,35 @@ fn two_readings_show_the_queue_pairs_of_an_endpoint_with_what_they_send() {
         assert!(plain.contains(line.split(' ').next().unwrap()), "{line}: {plain}");
     }
     assert_eq!(known.lines().count(), 3);
+    let json = |more: &[&str]| -> Value {
+        let told = scratch.roci(&[&["ctl", "--socket", "roci"], more].concat());
+        serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&told.stderr)))
+    };
+    let registers = json(&["get", "--json"]);
+    assert_eq!(registers.as_array().unwrap().len(), 3, "{registers}");
+    for pair in registers.as_array().unwrap() {
+        assert!(known.contains(pair["queue_pair"].as_str().unwrap()), "{pair}");
+        assert_eq!((&pair["law"], &pair["registers"]["state"]), (&"dcqcn".into(), &"ReadyToSend".into()));
+    }
+    let one = registers[0]["queue_pair"].as_str().unwrap();
+    assert_eq!(
+        json(&["get", "--json", one, "state"])[0]["registers"],
+        serde_json::json!({ "state": "ReadyToSend" })
+    );
+    let counters = json(&["counters", "--json"]);
+    let sent =
+        counters.as_array().unwrap().iter().find(|it| it["name"] == "roci_packets_sent_total").unwrap();
+    assert!(
+        sent["value"].as_u64().unwrap() > 0
+            && sent["labels"]["device"].as_str().unwrap().starts_with("127.0.0."),
+        "{sent}"
+    );
+    let watched = text(&scratch.roci(&["ctl", "--socket", "roci", "watch", "--json", "--times", "1"]).stdout);
+    let changes: Vec<Value> = watched.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(
+        changes.iter().any(|it| it["register"] == "packets" && it["time_s"].as_f64().unwrap() > 1.7e9),
+        "{watched}"
+    );
     // One of two that nobody serves is named, beside what the other has.
     let output = look(&["--socket", "nosuch"]);
     assert_eq!(output.status.code(), Some(1));

@@ -19,7 +19,8 @@ const GET: &str = "\
 Examples:
   roci ctl get --socket /tmp/roci                 # every register of every queue pair
   roci ctl get --socket /tmp/roci 0x2c9e40        # of one
-  roci ctl get --socket /tmp/roci all alpha       # one register of all";
+  roci ctl get --socket /tmp/roci all alpha       # one register of all
+  roci ctl get --socket /tmp/roci --json | jq -r '.[] | [.queue_pair, .registers.rai] | @tsv'";
 
 const SET: &str = "\
 Examples:
@@ -30,11 +31,13 @@ const WATCH: &str = "\
 Examples:
   roci ctl watch --socket /tmp/roci --every 200ms
   roci ctl watch --socket /tmp/roci 0x2c9e40 --times 10
-  roci ctl watch --socket /tmp/roci --every 10ms --stamp > registers.txt";
+  roci ctl watch --socket /tmp/roci --every 10ms --stamp > registers.txt
+  roci ctl watch --socket /tmp/roci --json | jq 'select(.register == \"alpha\")'";
 
 const COUNTERS: &str = "\
-Example:
-  roci ctl counters --socket /tmp/roci > /var/lib/node_exporter/roci.prom";
+Examples:
+  roci ctl counters --socket /tmp/roci > /var/lib/node_exporter/roci.prom
+  roci ctl counters --socket /tmp/roci --json | jq -r '.[] | [.name, .value] | @tsv'";
 
 #[derive(Debug, Args)]
 pub(crate) struct Ctl {
@@ -56,6 +59,9 @@ pub(crate) enum Action {
         /// The name of the register
         #[arg(value_name = "NAME", requires = "qp", value_parser = word)]
         name: Option<String>,
+        /// Print them as JSON: a list of queue pairs with their registers, values as `set` takes them
+        #[arg(long)]
+        json: bool,
     },
     /// Write a register
     #[command(after_help = SET)]
@@ -85,10 +91,17 @@ pub(crate) enum Action {
         /// Put the time before each line, in seconds since 1970, as `tshark -t e` does
         #[arg(long)]
         stamp: bool,
+        /// Print each change as JSON, an object a line with the time in it
+        #[arg(long, conflicts_with = "stamp")]
+        json: bool,
     },
     /// Print counters as Prometheus text
     #[command(after_help = COUNTERS)]
-    Counters,
+    Counters {
+        /// Print them as JSON: a list of counters with name, labels and value
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// One word of a request, which is a line of words.

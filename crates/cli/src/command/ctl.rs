@@ -1,5 +1,7 @@
 //! `roci ctl`: registers and counters of a running device.
 
+mod json;
+
 use crate::Failure;
 use crate::args::ctl::{Action, Ctl};
 use crate::execute::print;
@@ -17,12 +19,23 @@ pub(crate) fn ctl(arguments: &Ctl) -> Result<(), Failure> {
     let socket = arguments.socket.clone().or_else(named).ok_or_else(missing)?;
     let ask = |request: &str| ask(&socket, request);
     match &arguments.action {
-        Action::Get { qp, name } => print(&ask(&words("get", [qp.as_ref(), name.as_ref()]))?),
+        Action::Get { qp, name, json } => {
+            let answer = ask(&words("get", [qp.as_ref(), name.as_ref()]))?;
+            print(&if *json { format!("{:#}\n", json::registers(&answer)) } else { answer });
+        }
         Action::Set { qp, name, value } => print(&ask(&format!("set {qp} {name} {value}"))?),
-        Action::Counters => print(&ask("counters")?),
-        Action::Watch { qp, every, times, stamp } => {
+        Action::Counters { json } => {
+            let answer = ask("counters")?;
+            print(&if *json { format!("{:#}\n", json::counters(&answer)) } else { answer });
+        }
+        Action::Watch { qp, every, times, stamp, json } => {
             progress::listen()?;
-            watch(&ask, &words("get", [qp.as_ref()]), *every, *times, *stamp)?;
+            let told: fn(&str, f64) -> String = match (*json, *stamp) {
+                (true, _) => json::change,
+                (_, true) => stamped,
+                _ => |line, _| format!("{line}\n"),
+            };
+            watch(&ask, &words("get", [qp.as_ref()]), *every, *times, told)?;
         }
     }
     Ok(())
@@ -44,40 +57,42 @@ fn ask(socket: &Path, request: &str) -> Result<String, Failure> {
     }
 }
 
-/// The time that stands before lines: seconds since 1970, with microseconds.
+/// Seconds since 1970, of which microseconds are told.
 #[expect(clippy::disallowed_methods, reason = "for people and scripts, who hold it against other clocks")]
-fn clock() -> String {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    format!("{}.{:06} ", since.as_secs(), since.subsec_micros())
+fn seconds() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// The lines of an answer whose register has not been seen, or with another value, each behind `stamp`.
-fn changed(seen: &mut BTreeMap<String, String>, answer: &str, stamp: &str) -> String {
-    let mut changed = String::new();
-    for line in answer.lines() {
+/// A line behind the time that it is of, in seconds.
+fn stamped(line: &str, at: f64) -> String {
+    format!("{at:.6} {line}\n")
+}
+
+/// The lines of an answer whose register has not been seen, or with another value.
+fn changed<'a>(seen: &mut BTreeMap<String, String>, answer: &'a str) -> Vec<&'a str> {
+    let is_new = |line: &&str| {
         // Queue pair, law and name; a value may have spaces.
-        let Some((end, _)) = line.match_indices(' ').nth(2) else { continue };
+        let Some((end, _)) = line.match_indices(' ').nth(2) else { return false };
         let (register, value) = line.split_at(end);
-        if seen.insert(register.to_owned(), value.to_owned()).as_deref() != Some(value) {
-            changed.extend([stamp, line, "\n"]);
-        }
-    }
-    changed
+        seen.insert(register.to_owned(), value.to_owned()).as_deref() != Some(value)
+    };
+    answer.lines().filter(is_new).collect()
 }
 
-/// Prints each register when it is first seen, and then when it has another value.
+/// Prints each register when it is first seen, and then when it has another value, as `told` has its line and the time.
 fn watch(
     ask: &dyn Fn(&str) -> Result<String, Failure>,
     request: &str,
     every: Duration,
     times: Option<u64>,
-    stamp: bool,
+    told: fn(&str, f64) -> String,
 ) -> Result<(), Failure> {
     let mut seen = BTreeMap::new();
     let mut left = times.unwrap_or(u64::MAX);
     while left > 0 && !progress::interrupted() {
         let answer = ask(request)?;
-        let changed = changed(&mut seen, &answer, &if stamp { clock() } else { String::new() });
+        let now = seconds();
+        let changed: String = changed(&mut seen, &answer).into_iter().map(|line| told(line, now)).collect();
         if !changed.is_empty() {
             print(&changed);
         }
@@ -94,18 +109,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_register_is_shown_again_only_with_another_value_and_behind_the_time_of_each() {
+    fn a_register_is_shown_again_only_with_another_value() {
         let mut seen = BTreeMap::new();
         let first = "0x11 dcqcn alpha 1/2\n0x11 dcqcn program failed at 3\n";
-        assert_eq!(changed(&mut seen, first, ""), first);
-        assert_eq!(changed(&mut seen, first, "7.5 "), "");
+        assert_eq!(changed(&mut seen, first), ["0x11 dcqcn alpha 1/2", "0x11 dcqcn program failed at 3"]);
+        assert!(changed(&mut seen, first).is_empty());
         let later = "0x11 dcqcn alpha 1/4\n0x11 dcqcn program failed at 3\n0x12 none state Reset\n";
+        assert_eq!(changed(&mut seen, later), ["0x11 dcqcn alpha 1/4", "0x12 none state Reset"]);
+    }
+
+    #[test]
+    fn the_time_before_a_line_counts_from_1970_and_has_microseconds() {
+        assert!(seconds() > 1.7e9, "{}", seconds());
         assert_eq!(
-            changed(&mut seen, later, "8.5 "),
-            "8.5 0x11 dcqcn alpha 1/4\n8.5 0x12 none state Reset\n"
+            stamped("0x12 none state Reset", 1_700_000_000.5),
+            "1700000000.500000 0x12 none state Reset\n"
         );
-        let (seconds, rest) = clock().split_once('.').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-        assert!(seconds.parse::<u64>().unwrap() > 1_700_000_000, "{seconds}");
-        assert_eq!((rest.len(), rest.ends_with(' ')), (7, true), "microseconds and a space");
     }
 }
