@@ -278,10 +278,10 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 fn wrong_requests_exit_with_2_and_say_why() {
     let wrong: [(&[&str], &str); 53] = [
         (&["switch", "tap:r0", "tap:r1", "--set", "nic.ets={ 3 = 60, 0 = 30 }"], "make 90 percent"),
-        (&["switch", "tap:r0", "r0"], "port r0 is named twice"),
         (&["switch", "tap:r%d", "tap:r1"], "`r%d` is no device's name"),
         (&["switch", "tap:r0"], "2 values required"),
         (&["switch", "tap:r0", "tap:a-name-that-is-too-long"], "1 to 15 letters; a port is tap:r0, or eth1"),
+        (&["switch", "tap:r0", "tap:r1", "r0"], "port r0 is named twice"),
         (&["switch", "tap:r0", "tap:r1@0b/s"], "a link without a rate carries nothing"),
         (&["switch", "nosuch0", "nosuch1"], "port nosuch0: there is no such device; `tap:NAME` creates one"),
         (&["switch", "tap:r0", "tap:r1", "--loss", "2"], "at most 1"),

@@ -23,6 +23,7 @@ const DELAY: Span = Span::from_micros(1);
 /// Serves until it was long enough.
 pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
     progress::listen()?;
+    let names: Vec<_> = asked.ports.iter().map(Port::name).collect();
     let scenario = scenario(asked)?;
     let Some((like, link)) = scenario.edge() else {
         let what = "its first host is linked to another host, and no switch is there to be like";
@@ -56,7 +57,7 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
         series: asked.series.as_ref().map(|path| Series::new(path)).transpose()?.map(RefCell::new),
         before: RefCell::default(),
         failed: Cell::default(),
-        about: format!("{} ports, {delay} away", ports.len()),
+        about: about(&ports, delay),
     };
     if scenario.switch.int && !asked.quiet {
         screen.line.note("telemetry (`switch.int`) is not put into packets here: no host on a real network has room for it");
@@ -72,10 +73,19 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
     if asked.json {
         print(&format!("{:#}\n", as_json(asked, &served)));
     } else if !asked.quiet {
-        let names: Vec<_> = asked.ports.iter().map(Port::name).collect();
         print(&table::bridge(&names, &served));
     }
     Ok(())
+}
+
+/// How many ports there are, their rates and how far away they are: what `--like` took is seen nowhere else.
+fn about(ports: &[(Attachment, Link)], delay: Span) -> String {
+    let rates = || ports.iter().map(|(_, link)| link.rate);
+    let rate = match (rates().min(), rates().max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (least, _) => least.map_or_else(String::new, |rate| rate.to_string()),
+    };
+    format!("{} ports of {rate}, {delay} away", ports.len())
 }
 
 /// What says what the switch is like.
