@@ -44,9 +44,15 @@ pub(super) fn read(table: Table<'_>, base: Option<Shares>) -> Result<Option<Shar
     }
     Shares::new(percent).map(Some).map_err(|_| {
         let sum: u32 = percent.iter().map(|&share| u32::from(share)).sum();
+        // They are said, since some of them may have been set on the command line and not where the error points.
+        let shares: Vec<_> = (percent.iter().enumerate().rev())
+            .filter(|(_, share)| **share > 0)
+            .map(|(priority, share)| format!("{priority} = {share}"))
+            .collect();
+        let shares = if shares.is_empty() { String::new() } else { format!(" (`{}`)", shares.join(", ")) };
         table.refuse(
             "ets",
-            format!("the shares of `ets` make {sum} percent together"),
+            format!("the shares of `ets`{shares} make {sum} percent together"),
             "make them 100: they divide what strict priorities leave. A priority that is left out is strict",
         )
     })
