@@ -257,6 +257,31 @@ fn one_seed_gives_one_result_and_jitter_comes_from_it() {
 }
 
 #[test]
+fn a_rank_that_begins_when_it_has_all_ends_the_last_iteration() {
+    // The second rank of two has nothing to send, and often begins long after it was sent to.
+    for seed in 0..10 {
+        let lines = "operation = \"broadcast\"\nsize = 17\niterations = 3\n";
+        let results = with_seed(seed, &of(2, lines, ""), &[("start_jitter", "30us")]);
+        time_of(&results);
+        let iterations = &only(&results).iterations;
+        assert!(iterations.iter().all(|it| it.first_end <= it.end), "{iterations:?}");
+        assert!(iterations[2].end <= results.simulated, "the run lasts as long");
+    }
+}
+
+#[test]
+fn nobody_waits_for_ranks_of_a_collective_that_has_failed() {
+    // h2 would begin late, and the queue pairs to it fail before.
+    let rest = "[transport]\ntimeout = \"20us\"\nretry = 0\n[[faults.on]]\nlink = \"h2-s0\"\ndown = true\n";
+    let lines = "operation = \"all-gather\"\nalgorithm = \"direct\"\nsize = \"9KB\"\n";
+    let results = run(&of(3, lines, rest), &[("start_jitter", "50ms"), ("stop", "1s")]);
+    let one = only(&results);
+    assert!(one.failed && one.iterations.is_empty());
+    let last = results.flows.iter().map(|flow| flow.end).max();
+    assert_eq!(Some(results.simulated), last, "the run ends with its traffic");
+}
+
+#[test]
 fn a_slow_host_is_found() {
     let links = |host: u32| {
         let rate = if host == 2 { "25Gb/s" } else { "100Gb/s" };

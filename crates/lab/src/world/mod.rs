@@ -233,7 +233,8 @@ impl<'a> Simulation<'a> {
             self.sampler.take_due(now, &mut self.fabric);
             self.capture.collect(&mut self.fabric.net)?;
             let next_start = self.jobs.peek().map_or(Instant::NEVER, |job| job.start);
-            if now >= stop || (self.alive() == 0 && next_start >= stop) {
+            // A rank may begin late and find that it has all: then no flow is alive, and its iteration is not over.
+            if now >= stop || (self.alive() == 0 && next_start.min(self.next_begin()) >= stop) {
                 break;
             }
             let until = [

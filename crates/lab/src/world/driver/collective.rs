@@ -301,14 +301,10 @@ impl Driver {
         let now = net.now();
         while let Some((table, rank)) = self.collectives.take_due(now) {
             let Some(mut group) = self.collectives.groups[table as usize].take() else { continue };
-            if !group.failed {
-                let over = self.begin_rank(now, hosts, &mut group, rank);
-                let host = group.hosts[rank as usize];
-                hosts[at(host)].poke(net, host);
-                self.keep(net, table, group, over);
-            } else {
-                self.collectives.groups[table as usize] = Some(group);
-            }
+            let over = self.begin_rank(now, hosts, &mut group, rank);
+            let host = group.hosts[rank as usize];
+            hosts[at(host)].poke(net, host);
+            self.keep(net, table, group, over);
         }
     }
 
@@ -424,7 +420,8 @@ impl Driver {
             return;
         }
         self.end_part(net, hosts, place, status);
-        // The others wait for what will not come.
+        // The others wait for what will not come, and nobody begins any more.
+        self.collectives.due.retain(|Reverse((_, of, _))| *of != table);
         let Some(group) = &mut self.collectives.groups[table as usize] else { return };
         group.failed = true;
         let places = std::mem::take(&mut group.places);
