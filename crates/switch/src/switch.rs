@@ -622,6 +622,9 @@ impl Switch {
             let port = &mut ports[place as usize];
             (port.red, port.headers) = (red, 0);
         }
+        if let Some(ets) = &mut self.ets {
+            ets.turns.fill(Turns::default());
+        }
         // The last packet of an account has let its peer go on.
         debug_assert_eq!(self.used, 0, "each packet was charged once");
     }

@@ -279,3 +279,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_switch_that_forgets_everything_forgets_whose_turn_it_was() {
+    let config = with(&[(3, 60), (0, 40)]);
+    let order = |bench: &mut Bench| {
+        for _ in 0..6 {
+            for priority in [3, 0] {
+                assert_eq!(bench.admit(1, Frame { priority, ..data(4_000) }).outcome, Outcome::Queued);
+            }
+        }
+        (0..12).map(|_| bench.dequeue(1).unwrap().priority).collect::<Vec<_>>()
+    };
+    let fresh = order(&mut Bench::new(&config));
+    for sent in 1..8 {
+        let mut bench = Bench::new(&config);
+        for _ in 0..6 {
+            for priority in [3, 0] {
+                bench.admit(1, Frame { priority, ..data(4_000) });
+            }
+        }
+        for _ in 0..sent {
+            bench.dequeue(1).unwrap();
+        }
+        let Bench { switch, ports, slab, .. } = &mut bench;
+        switch.clear(ports, slab, |_| {});
+        assert_eq!(order(&mut bench), fresh, "after {sent}");
+    }
+}
