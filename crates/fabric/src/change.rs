@@ -134,9 +134,10 @@ impl Net {
         start: Instant,
         until: Instant,
     ) -> Result<(), BuildError> {
-        let (spec, class) = (self.class(port).spec, self.ports[port as usize].link.class);
-        let slower = self.class_of(spec, rate)?;
-        for (at, class, rate) in [(start, slower, rate), (until, class, spec.rate)] {
+        let spec = self.class(port).spec;
+        // Not the class that the link has now: another rule may have slowed it down from the beginning.
+        let (slower, own) = (self.class_of(spec, rate)?, self.class_of(spec, spec.rate)?);
+        for (at, class, rate) in [(start, slower, rate), (until, own, spec.rate)] {
             let place = self.changes.rates.len();
             self.changes.rates.push(RateChange { port, class, rate });
             #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^32 faults")]

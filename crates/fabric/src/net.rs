@@ -274,6 +274,7 @@ impl Net {
 
     fn place_faults(&mut self, graph: &Graph, config: &FabricConfig) -> Result<(), BuildError> {
         let ports = if config.faults.is_empty() { Vec::new() } else { link_ports(graph, &self.first_ports) };
+        let mut slower = Vec::new();
         for (place, spec) in config.faults.iter().enumerate() {
             let ends = graph.links.get(spec.link as usize).zip(ports.get(spec.link as usize));
             let port = match ends {
@@ -283,14 +284,18 @@ impl Net {
             };
             let random = Random::new(config.seed, FAULT_STREAMS + place as u64);
             let rate = self.rate_of_port(port);
-            if let Fault::Rate(slower) = spec.fault {
-                let fits = slower.0 > 0 && slower <= rate;
+            if let Fault::Rate(lower) = spec.fault {
+                let fits = lower.0 > 0 && lower <= rate;
                 fits.then_some(()).ok_or(BuildError::Fault(FaultError::Rate))?;
-                self.degrade(port, slower, spec.start, spec.until)?;
+                slower.push((port, lower, spec));
                 continue;
             }
             self.faults.add(port, spec, rate, random, &mut self.queue).map_err(BuildError::Fault)?;
             self.ports[port as usize].link.flags |= FAULTY;
+        }
+        // Last, as the other faults of a link go by the rate that it has from the beginning.
+        for (port, lower, spec) in slower {
+            self.degrade(port, lower, spec.start, spec.until)?;
         }
         Ok(())
     }

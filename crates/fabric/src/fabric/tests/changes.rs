@@ -84,6 +84,21 @@ fn rules_that_follow_each_other_change_the_rate_once() {
 }
 
 #[test]
+fn a_link_that_was_slow_from_the_beginning_has_its_own_rate_back_after_each_rule() {
+    let frame = wire_time(1_000);
+    let rule = |from: u64, until: u64, rate| FaultSpec {
+        start: Instant::from_ps(from * frame),
+        until: Instant::from_ps(until * frame),
+        ..always(0, NodeId(0), Fault::Rate(rate))
+    };
+    // Ten frames at a quarter of the rate, ten at all of it, five at half of it, and all of it.
+    let faults = vec![rule(0, 40, SLOW), rule(50, 60, BitsPerSec::from_gbps(50))];
+    let times = times(&numbered(&two_hosts(), &FabricConfig { faults, ..FabricConfig::default() }, 40));
+    let at = |n: usize| (times[n] - DELAY.as_ps()) / frame;
+    assert_eq!([9, 19, 24, 34].map(at), [40, 50, 60, 70]);
+}
+
+#[test]
 fn telemetry_tells_the_rate_in_force() {
     let fault = FaultSpec { start: at_us(50), until: at_us(100), ..always(1, NodeId(2), Fault::Rate(SLOW)) };
     let config = FabricConfig { faults: vec![fault], hop_octets: 8, ..FabricConfig::default() };
@@ -116,9 +131,12 @@ fn a_rate_of_zero_or_above_the_link_s_own_is_refused() {
 #[test]
 fn packets_held_back_follow_each_other_at_the_lower_rate() {
     let jitter = Fault::Delay { delay: Span::from_micros(5), jitter: Span::from_micros(20) };
-    let faults = vec![always(0, NodeId(0), jitter), always(0, NodeId(0), Fault::Rate(SLOW))];
-    let times = times(&numbered(&two_hosts(), &FabricConfig { faults, ..FabricConfig::default() }, 500));
-    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 4 * wire_time(1_000)));
+    let (jitter, rate) = (always(0, NodeId(0), jitter), always(0, NodeId(0), Fault::Rate(SLOW)));
+    // Also where the rate is said first, as a rule does that has both.
+    for faults in [vec![jitter.clone(), rate.clone()], vec![rate, jitter]] {
+        let times = times(&numbered(&two_hosts(), &FabricConfig { faults, ..FabricConfig::default() }, 500));
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 4 * wire_time(1_000)));
+    }
 }
 
 #[test]
