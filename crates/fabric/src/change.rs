@@ -320,13 +320,85 @@ impl Net {
     fn revive(&mut self, switch: u32) {
         for port in self.switch_ports(switch) {
             for end in [port, self.peer(port)] {
-                let pausing = self.pausing(end) | self.faults.storms(end);
-                let pauses = &mut self.pauses[end as usize];
-                (pauses.asks, pauses.told) = (0, 0);
-                for priority in (0..8).filter(|priority| pausing >> priority & 1 == 1) {
-                    self.emit_pause(end, priority, true);
-                }
+                self.tell_anew(end);
             }
+        }
+    }
+
+    /// The peer of `port` knows nothing of whom it pauses: it is told.
+    fn tell_anew(&mut self, port: u32) {
+        let pausing = self.pausing(port) | self.faults.storms(port);
+        let pauses = &mut self.pauses[port as usize];
+        (pauses.asks, pauses.told) = (0, 0);
+        for priority in (0..8).filter(|priority| pausing >> priority & 1 == 1) {
+            self.emit_pause(port, priority, true);
+        }
+    }
+
+    /// Whether the link that `port` sends into is down before a PAUSE frame that leaves now is there, at `arrival`. Then what it
+    /// says is told once the link is up again.
+    #[inline]
+    pub(crate) fn is_cut_off(&mut self, port: u32, arrival: u64) -> bool {
+        let down = self.faults.next_down(port, self.queue.now());
+        if down > arrival {
+            return false;
+        }
+        self.faults.look_at(port, self.faults.next_up(port, down), &mut self.queue);
+        true
+    }
+
+    /// `port` has been paused: if the link over which it was told goes down, that is forgotten.
+    #[inline]
+    pub(crate) fn pause_may_lapse(&mut self, port: u32) {
+        let teller = self.peer(port);
+        if self.faults.rests(teller) {
+            return;
+        }
+        let down = self.faults.next_down(teller, self.queue.now());
+        self.faults.look_at(teller, down, &mut self.queue);
+    }
+
+    /// Looks again at links that nobody looked at while nothing happened, if something does.
+    #[inline]
+    pub(crate) fn rouse(&mut self) {
+        let outstanding = self.queue.pushed() - self.totals.events;
+        let asked = (self.kicked.len() + self.wakeful.len()) as u64;
+        if self.faults.is_roused(outstanding + asked) {
+            self.look_again();
+        }
+    }
+
+    #[cold]
+    fn look_again(&mut self) {
+        for port in self.faults.rouse() {
+            let down = self.faults.next_down(port, self.queue.now());
+            self.faults.look_at(port, down, &mut self.queue);
+        }
+    }
+
+    /// The link that `port` sends into may have gone down, or come up again. A port that loses its link is paused by nobody:
+    /// its peer tells it anew when the link is back.
+    #[cold]
+    pub(crate) fn lapse(&mut self, port: u32) {
+        let now = self.queue.now();
+        if !self.faults.take_look(port, now) {
+            return;
+        }
+        let up = self.faults.next_up(port, now);
+        let peer = self.peer(port);
+        let sent = self.tx_octets(peer);
+        if up == now {
+            let outstanding = self.queue.pushed() - self.totals.events;
+            if !self.faults.rest(port, sent, outstanding) {
+                self.look_again();
+            }
+            return self.tell_anew(port);
+        }
+        self.faults.look_at(port, up, &mut self.queue);
+        self.faults.note_sent(port, sent);
+        if std::mem::take(&mut self.ports[peer as usize].link.paused) != 0 {
+            self.count_paused(peer, 0, self.now());
+            self.resume(peer);
         }
     }
 

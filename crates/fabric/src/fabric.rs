@@ -3,7 +3,7 @@
 use crate::graph::Graph;
 use crate::link::PENDING;
 use crate::net::{
-    ARRIVE, BuildError, FREE, FabricConfig, LEAVE, Net, OUTAGE, PAUSE, RATE, REROUTE, STORM, WAKE,
+    ARRIVE, BuildError, FREE, FabricConfig, LAPSE, LEAVE, Net, OUTAGE, PAUSE, RATE, REROUTE, STORM, WAKE,
 };
 use crate::nics::Nics;
 use crate::packet::{HostId, Marks, PacketId};
@@ -73,6 +73,7 @@ impl<N: Nics> Fabric<N> {
     pub fn run_some(&mut self, until: Instant) -> Stopped {
         assert!(until.as_ps() < HORIZON_PS, "a run lasts at most 75 minutes");
         self.net.until = until.as_ps();
+        self.net.rouse();
         self.serve_kicked();
         while let Some(key) = self.net.queue.pop(self.net.until) {
             if self.net.hosts.len() >= FEW {
@@ -114,6 +115,7 @@ impl<N: Nics> Fabric<N> {
             RATE => self.net.change_rate(handle),
             OUTAGE => self.net.turn_outage(handle),
             REROUTE => self.net.reroute(handle),
+            LAPSE => self.net.lapse(handle),
             _ => {
                 debug_assert_eq!(kind, STORM);
                 self.net.storm(handle);

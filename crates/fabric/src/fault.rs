@@ -1,13 +1,13 @@
 //! Faults: nodes that stand on one direction of a link and look at each packet that crosses it.
 //!
 //! Several may stand in line; a packet passes them in the order in which they were given. Each draws from a stream
-//! of chance of its own, so one more disturbs no other. PAUSE frames are exempt.
+//! of chance of its own, so one more disturbs no other. PAUSE frames are exempt, but for links that are down.
 
 use crate::change::Outage;
 use crate::graph::NodeId;
-use crate::net::STORM;
+use crate::net::{LAPSE, STORM};
 use crate::packet::Packet;
-use crate::queue::EventQueue;
+use crate::queue::{EventQueue, HORIZON_PS};
 use roci_units::{BitErrorRate, BitsPerSec, Instant, Random, Ratio, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use std::collections::VecDeque;
@@ -238,6 +238,12 @@ struct Line {
     sender: Vec<Outage>,
     receiver: Vec<Outage>,
     counters: FaultCounters,
+    /// When it will be looked whether the link is down, for the sake of who is paused across it.
+    look_at: Option<u64>,
+    /// What the peer had sent when the link last went down, in octets.
+    sent: u64,
+    /// Whether nobody looks until something happens ([`Faults::rest`]).
+    rests: bool,
 }
 
 /// When a frame is sent, in picoseconds.
@@ -277,6 +283,10 @@ pub(crate) struct Faults {
     /// By port, the place among the lines, or [`NONE`]. It ends with the last port that has one: without faults it is empty.
     of_port: Vec<u32>,
     storms: Vec<Storm>,
+    /// Looks at links that are down that are outstanding, also those that an earlier one took the place of.
+    looks: u64,
+    /// Ports whose links nobody looks at until something happens.
+    resting: Vec<u32>,
     /// By port, bits of the priorities that it storms with. It ends with the last port that has stormed.
     storming: Vec<u8>,
     /// Packets lost elsewhere than on links.
@@ -375,6 +385,88 @@ impl Faults {
     pub(crate) fn is_cut(&self, port: u32, from: u64, to: u64) -> bool {
         let outages = self.place(port).map_or(&[][..], |place| &self.lines[place].sender);
         outages.iter().any(|outage| outage.meets(from, to))
+    }
+
+    /// The first instant from `time` on at which the link that `port` sends into is down, in picoseconds; `u64::MAX` if there
+    /// is none.
+    pub(crate) fn next_down(&self, port: u32, time: u64) -> u64 {
+        let nodes = self.place(port).map_or(&[][..], |place| &self.lines[place].nodes);
+        nodes.iter().map(|node| node.next_down(time)).min().unwrap_or(u64::MAX)
+    }
+
+    /// When the link that `port` sends into is up again, in picoseconds; `time` if it is not down then, and `u64::MAX` if it
+    /// stays down.
+    pub(crate) fn next_up(&self, port: u32, time: u64) -> u64 {
+        let nodes = self.place(port).map_or(&[][..], |place| &self.lines[place].nodes);
+        let mut up = time;
+        // Where one fault ends another may begin.
+        while let Some(later) = nodes.iter().filter_map(|node| node.down_until(up)).max() {
+            up = later;
+        }
+        up
+    }
+
+    /// Has it looked at `time` whether the link that `port` sends into is down, if that is not done before.
+    pub(crate) fn look_at(&mut self, port: u32, time: u64, queue: &mut EventQueue) {
+        if time >= HORIZON_PS {
+            return;
+        }
+        if let Some(place) = self.place(port) {
+            let line = &mut self.lines[place];
+            if line.look_at.is_none_or(|at| time < at) {
+                line.look_at = Some(time);
+                self.looks += 1;
+                queue.push_at(time, LAPSE, port);
+            }
+        }
+    }
+
+    /// The link that `port` sends into goes down, and its peer has sent so many octets by now.
+    pub(crate) fn note_sent(&mut self, port: u32, octets: u64) {
+        if let Some(place) = self.place(port) {
+            self.lines[place].sent = octets;
+        }
+    }
+
+    /// The link that `port` sends into is up again, and its peer has sent so many octets. Where that had nothing to send, and nothing
+    /// is under way of `outstanding` events but such looks, it would be the same each time that the link goes down: nobody looks until
+    /// something happens, lest a network that stands still never come to rest.
+    /// Tells whether that is so.
+    pub(crate) fn rest(&mut self, port: u32, sent: u64, outstanding: u64) -> bool {
+        let still = outstanding <= self.looks;
+        let Some(place) = self.place(port) else { return still };
+        let line = &mut self.lines[place];
+        let rests = still && line.sent == sent;
+        if rests && !std::mem::replace(&mut line.rests, true) {
+            self.resting.push(port);
+        }
+        rests
+    }
+
+    /// Whether nobody looks at the link that `port` sends into for now.
+    pub(crate) fn rests(&self, port: u32) -> bool {
+        !self.resting.is_empty() && self.place(port).is_some_and(|place| self.lines[place].rests)
+    }
+
+    /// Whether some links are not looked at though `outstanding` events tell that something happens.
+    pub(crate) fn is_roused(&self, outstanding: u64) -> bool {
+        !self.resting.is_empty() && outstanding > self.looks
+    }
+
+    /// The ports whose links are to be looked at again.
+    pub(crate) fn rouse(&mut self) -> Vec<u32> {
+        let ports = std::mem::take(&mut self.resting);
+        for place in ports.iter().filter_map(|port| self.place(*port)).collect::<Vec<_>>() {
+            self.lines[place].rests = false;
+        }
+        ports
+    }
+
+    /// Whether the look at the link that `port` sends into is one that is due `now`, and not one whose place an earlier one took.
+    pub(crate) fn take_look(&mut self, port: u32, now: u64) -> bool {
+        self.looks -= 1;
+        let Some(place) = self.place(port) else { return false };
+        self.lines[place].look_at.take_if(|at| *at == now).is_some()
     }
 
     /// `port`'s link has another rate from now on.
@@ -482,6 +574,26 @@ impl Node {
     /// Whether it is in force at `now`, or packets that it has held back are still on their way.
     const fn concerns(&self, now: u64) -> bool {
         self.start <= now && (now < self.until || now < self.last)
+    }
+
+    /// The first instant from `time` on at which it has the link down; `u64::MAX` if there is none.
+    fn next_down(&self, time: u64) -> u64 {
+        let time = time.max(self.start);
+        let at = match self.fault {
+            Fault::Down => time,
+            Fault::Flap(turns) if !turns.down.is_zero() => turns.next_down(time),
+            _ => u64::MAX,
+        };
+        if at < self.until { at } else { u64::MAX }
+    }
+
+    /// When it lets the link up again, if it has it down at `time`.
+    fn down_until(&self, time: u64) -> Option<u64> {
+        let up = match self.fault {
+            Fault::Flap(turns) if !turns.up.is_zero() => turns.next_up(time).min(self.until),
+            _ => self.until,
+        };
+        (self.next_down(time) == time && time < u64::MAX).then_some(up)
     }
 
     fn meet(&mut self, now: u64, arrival: u64, packet: &Packet) -> Fate {

@@ -258,8 +258,10 @@ impl Net {
         let end = &self.ports[port as usize].link;
         let (peer, tapped) = (end.peer, end.flags & TAPPED != 0);
         let arrival = end.free_at + self.classes[usize::from(end.class)].delay_ps;
-        // Who fails pauses nobody, with what is on its way as little as with what is not.
-        let lost = self.faults.cuts(port, Passage { now: self.queue.now(), end: arrival, arrival });
+        // Who fails pauses nobody, with what is on its way as little as with what is not; nor does who is cut off.
+        let now = self.queue.now();
+        let lost =
+            self.faults.cuts(port, Passage { now, end: arrival, arrival }) || self.is_cut_off(port, arrival);
         // What is to stop stops before what may go on does.
         for (on, priorities) in [(true, asks & changed), (false, changed & !asks)] {
             for priority in (0..8).filter(|priority| priorities >> priority & 1 == 1) {
@@ -321,6 +323,9 @@ impl Net {
         let (paused, tapped) = (end.paused, end.flags & TAPPED != 0);
         let pauses = &mut self.pauses[port as usize];
         pauses.received = pauses.received.saturating_add(u32::from(on));
+        if on && before != paused {
+            self.pause_may_lapse(port);
+        }
         if before != paused {
             #[expect(clippy::cast_possible_truncation, reason = "eight priorities")]
             self.count_paused(port, paused.count_ones() as u8, now);

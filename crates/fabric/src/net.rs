@@ -153,6 +153,7 @@ pub(crate) const LEAVE: u8 = 5;
 pub(crate) const RATE: u8 = 6;
 pub(crate) const OUTAGE: u8 = 7;
 pub(crate) const REROUTE: u8 = 8;
+pub(crate) const LAPSE: u8 = 9;
 
 /// What the fabric keeps of a host.
 #[derive(Clone, Copy, Debug)]

@@ -90,7 +90,7 @@ pub enum Detect {
 /// protocol has to find out; a run lasts some milliseconds.
 const DETECT: Span = Span::from_millis(1);
 
-/// What befalls packets on one way of a link; PAUSE frames are exempt.
+/// What befalls packets on one way of a link; PAUSE frames are exempt, but where it is down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkFaults {
     /// Losses.

@@ -269,6 +269,82 @@ fn a_switch_that_comes_back_is_told_again_whom_to_pause() {
     assert_eq!(fabric.net.packets().live(), 0);
 }
 
+/// Host 0 sends to host 1 over a switch that pauses it from `storm.0` to `storm.1`; its link is down, one way or both, from `cut.0`
+/// to `cut.1`. Tells of each of these instants whether the host is paused, and whether it has sent since the one before.
+fn cut_while_paused(storm: (u64, u64), cut: (u64, u64), ways: &[NodeId], at: &[u64]) -> Vec<(bool, bool)> {
+    let storm = FaultSpec {
+        start: at_us(storm.0),
+        until: at_us(storm.1),
+        ..always(0, NodeId(0), Fault::PauseStorm { priority: 3 })
+    };
+    let down = |from: &NodeId| FaultSpec {
+        start: at_us(cut.0),
+        until: at_us(cut.1),
+        ..always(0, *from, Fault::Down)
+    };
+    let faults = std::iter::once(storm).chain(ways.iter().map(down)).collect();
+    let config = FabricConfig { faults, ..FabricConfig::default() };
+    let mut fabric = blast(&star(2), &config, &[0], 1, 3_000);
+    let mut before = 0;
+    let seen = at.iter().map(|&us| {
+        fabric.run_until(at_us(us));
+        let sent = fabric.net.tx_octets(0);
+        (fabric.net.paused(0) != 0, std::mem::replace(&mut before, sent) != sent)
+    });
+    let seen = seen.collect();
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!(fabric.nics.arrivals.len() as u64 + fabric.net.totals().dropped, 3_000);
+    assert_eq!((fabric.net.packets().live(), fabric.net.paused(0)), (0, 0));
+    seen
+}
+
+#[test]
+fn nobody_is_paused_across_a_link_that_is_down_and_all_are_told_anew_when_it_is_up() {
+    let (both, cut) = ([NodeId(0), NodeId(2)], (100, 200));
+    let (paused, sends, idle) = ((true, false), (false, true), (true, true));
+    // Paused before; told while it is down; told just before, so that the frame is on its way as the link goes down.
+    let at = [5, 99, 102, 199, 203, 499];
+    assert_eq!(cut_while_paused((0, 500), cut, &both, &at), [idle, paused, sends, sends, idle, paused]);
+    for begins in [99, 120] {
+        let at = [99, 150, 199, 203, 499];
+        assert_eq!(cut_while_paused((begins, 500), cut, &both, &at), [sends, sends, sends, idle, paused]);
+    }
+    // It ends while the link is down: there is nothing to tell.
+    assert_eq!(cut_while_paused((0, 150), cut, &both, &[99, 102, 199, 203]), [idle, sends, sends, sends]);
+    // What the host sends is lost, and PAUSE comes by the other way. And the other way round.
+    assert_eq!(cut_while_paused((0, 500), cut, &[NodeId(0)], &[99, 199, 499]), [idle, paused, paused]);
+    assert_eq!(
+        cut_while_paused((0, 500), cut, &[NodeId(2)], &[99, 199, 203, 499]),
+        [idle, sends, idle, paused]
+    );
+    // Both begin with the run.
+    assert_eq!(cut_while_paused((0, 500), (0, 50), &both, &[49, 53, 499]), [sends, idle, paused]);
+}
+
+#[test]
+fn a_network_that_stands_still_comes_to_rest_though_a_link_with_somebody_paused_goes_on_flapping() {
+    // The switch pauses host 0 for ever, over a link that is up for 30 us and down for 10 both ways.
+    let turns = Turns { began: at_us(0), up: Span::from_micros(30), down: Span::from_micros(10) };
+    let faults = vec![
+        always(0, NodeId(0), Fault::PauseStorm { priority: 3 }),
+        always(0, NodeId(0), Fault::Flap(turns)),
+        always(0, NodeId(2), Fault::Flap(turns)),
+    ];
+    let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
+    // The end of the storm lies beyond the end of time.
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    let at_rest = fabric.net.now();
+    assert!((at_us(40)..at_us(100)).contains(&at_rest), "{at_rest:?}");
+    assert_eq!(fabric.net.paused(0), 1 << 3);
+    assert_eq!(fabric.run_until(at_rest + Span::from_micros(5)), Stopped::Idle);
+    // Who then has something to send is let go by the next time that the link is down.
+    fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, 1_000), 3));
+    fabric.net.kick(HostId(0));
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    assert_eq!((fabric.net.totals().dropped, fabric.net.packets().live()), (3, 0));
+    assert!(fabric.net.now() > at_rest + Span::from_micros(20));
+}
+
 #[test]
 fn a_switch_that_is_down_from_the_beginning_is_never_asked() {
     let config = FabricConfig {
@@ -337,6 +413,7 @@ proptest! {
     fn with_switches_that_fail_every_packet_is_accounted_for(
         outages in prop::collection::vec((0u32..4, 0u64..200, 1u64..150, prop::option::of((1u64..40, 1u64..40))), 1..5),
         slow in prop::collection::vec((0u32..8, 0u64..200, 1u64..200, 1u64..100), 0..4),
+        downs in prop::collection::vec((0u32..8, 0u64..300, 1u64..100, any::<bool>(), any::<bool>(), prop::option::of((1u64..20, 1u64..20))), 0..5),
         detect in prop::option::of(0u64..60),
         spray in any::<bool>(),
         per_flow in any::<bool>(),
@@ -353,9 +430,19 @@ proptest! {
             until: at_us(start + length),
             ..always(link, graph.links[link as usize].b, Fault::Rate(BitsPerSec::from_gbps(gbps)))
         });
+        let downs = downs.into_iter().flat_map(|(link, start, length, a, b, turns)| {
+            let ends = [(a, graph.links[link as usize].a), (b, graph.links[link as usize].b)];
+            ends.into_iter().filter(|(is_down, _)| *is_down).map(move |(_, from)| FaultSpec {
+                start: at_us(start),
+                until: at_us(start + length),
+                ..always(link, from, turns.map_or(Fault::Down, |(up, down)| Fault::Flap(Turns {
+                    began: at_us(start), up: Span::from_micros(up), down: Span::from_micros(down),
+                })))
+            })
+        });
         let mut config = FabricConfig {
             outages: outages.collect(),
-            faults: faults.collect(),
+            faults: faults.chain(downs).collect(),
             detect: detect.map(Span::from_micros),
             spray,
             ..FabricConfig::default()
