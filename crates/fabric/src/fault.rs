@@ -43,6 +43,9 @@ pub enum Fault {
         loss_good: Ratio,
         /// The loss while bad.
         loss_bad: Ratio,
+        /// Those of one way of a link that have the same number go on with each other's state, as a fault does that another one
+        /// stood in for.
+        chain: u32,
     },
     /// Loses each packet of which a bit is wrong: the frame's check sequence tells.
     BitErrors(BitErrorRate),
@@ -151,7 +154,7 @@ impl Fault {
         let (probabilities, times) = match *self {
             Self::Loss(p) | Self::Corrupt(p) | Self::Duplicate(p) => (proper(&[p]), true),
             Self::Reorder { chance, .. } => (proper(&[chance]), true),
-            Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+            Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad, .. } => {
                 (proper(&[to_bad, to_good, loss_good, loss_bad]), true)
             }
             Self::Delay { .. } | Self::BitErrors(_) | Self::Down | Self::Rate(_) => (true, true),
@@ -219,7 +222,9 @@ struct Node {
     start: u64,
     until: u64,
     random: Random,
-    /// Gilbert-Elliott: whether the chain is in its bad state.
+    /// Gilbert-Elliott: the place of its chain among those of the line, and whether that is in its bad state. Others leave the one
+    /// at their place as it is.
+    chain: usize,
     bad: bool,
     /// Delay: when the last packet came out, and the rate at which they may follow each other.
     last: u64,
@@ -234,6 +239,8 @@ struct Node {
 #[derive(Debug, Default)]
 struct Line {
     nodes: Vec<Node>,
+    /// The chains of Gilbert-Elliott, each with its number, and whether they are in their bad states.
+    chains: Vec<(u32, bool)>,
     /// When the switch that sends into it is down, and when the one at its other end is.
     sender: Vec<Outage>,
     receiver: Vec<Outage>,
@@ -258,6 +265,15 @@ pub(crate) struct Passage {
 }
 
 impl Line {
+    /// The place of the chain of this number.
+    fn chain(&mut self, number: u32) -> usize {
+        let known = self.chains.iter().position(|chain| chain.0 == number);
+        known.unwrap_or_else(|| {
+            self.chains.push((number, false));
+            self.chains.len() - 1
+        })
+    }
+
     /// Whether a switch that fails takes what is sent with it: one that sends what has not left it whole, one that receives
     /// what is on its way.
     fn cuts(&self, passage: Passage) -> bool {
@@ -344,11 +360,14 @@ impl Faults {
             queue.push_at(spec.start.as_ps(), STORM, handle);
             queue.push_at(spec.until.as_ps().max(spec.start.as_ps()), STORM, handle + 1);
         }
-        self.line(port).nodes.push(Node {
+        let line = self.line(port);
+        let chain = if let Fault::GilbertElliott { chain, .. } = spec.fault { line.chain(chain) } else { 0 };
+        line.nodes.push(Node {
             fault: spec.fault,
             start: spec.start.as_ps(),
             until: spec.until.as_ps(),
             random,
+            chain,
             bad: false,
             last: 0,
             rate,
@@ -528,6 +547,8 @@ impl Faults {
         let mut forge = false;
         for node in line.nodes.iter_mut().filter(|node| node.concerns(now)) {
             forge |= node.calls_for_cnp(now, packet);
+            let chain = line.chains.get_mut(node.chain);
+            node.bad = chain.as_ref().is_some_and(|chain| chain.1);
             let entered = copies.len();
             let mut kept = 0;
             for at in 0..entered {
@@ -553,6 +574,9 @@ impl Faults {
                 kept += 1;
             }
             copies.drain(kept..entered);
+            if let Some(chain) = chain {
+                chain.1 = node.bad;
+            }
         }
         if !(line.sender.is_empty() && line.receiver.is_empty()) {
             let before = copies.len();
@@ -606,7 +630,7 @@ impl Node {
             Fault::Reorder { chance, delay } if random.chance(chance) => {
                 Fate::Overtaken(arrival.saturating_add(delay.as_ps()))
             }
-            Fault::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+            Fault::GilbertElliott { to_bad, to_good, loss_good, loss_bad, .. } => {
                 self.bad ^= random.chance(if self.bad { to_good } else { to_bad });
                 let lost = random.chance(if self.bad { loss_bad } else { loss_good });
                 if lost { Fate::Lost } else { Fate::Pass }

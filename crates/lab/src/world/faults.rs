@@ -36,7 +36,9 @@ fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<FaultSp
     let data = scenario.switch.classes.data;
     for (start, until, rule) in ruling(&rules, period) {
         let (faults, began) = rule.map_or((&faults.common, Instant::ZERO), |rule| (&rule.faults, rule.from));
-        let nodes = nodes(faults, began, data);
+        // Zero is that of the common ones.
+        let chain = (1u32..).zip(&rules).find(|(_, one)| rule.is_some_and(|rule| std::ptr::eq(**one, rule)));
+        let nodes = nodes(faults, began, chain.map_or(0, |(chain, _)| chain), data);
         specs.extend(nodes.map(|fault| FaultSpec { link, from, start, until, fault }));
     }
     for rule in rules {
@@ -108,13 +110,13 @@ pub(super) fn outages(scenario: &Scenario) -> Vec<Outage> {
 }
 
 /// What stands on a link with these faults, in the order in which a packet meets it. They `began` when their rule did,
-/// though another may have held in its place for a while: a flap's turns are counted from there.
-fn nodes(faults: &LinkFaults, began: Instant, data: u8) -> impl Iterator<Item = Fault> {
+/// though another may have held in its place for a while: a flap's turns are counted from there, and the `chain` of its losses goes on.
+fn nodes(faults: &LinkFaults, began: Instant, chain: u32, data: u8) -> impl Iterator<Item = Fault> {
     let some = |chance: Ratio| (chance != Ratio::ZERO).then_some(chance);
     let loss = match faults.loss {
         Loss::Bernoulli(chance) => some(chance).map(Fault::Loss),
         Loss::GilbertElliott { to_bad, to_good, good, bad } => {
-            Some(Fault::GilbertElliott { to_bad, to_good, loss_good: good, loss_bad: bad })
+            Some(Fault::GilbertElliott { to_bad, to_good, loss_good: good, loss_bad: bad, chain })
         }
     };
     [
@@ -158,6 +160,32 @@ mod tests {
         let own = specs.iter().filter(|spec| spec.link == 0 && spec.from == NodeId(0));
         let micros = |at: Instant| at.as_ps() / 1_000_000;
         own.map(|spec| (micros(spec.start), micros(spec.until), spec.fault)).collect()
+    }
+
+    #[test]
+    fn a_burst_of_losses_goes_on_behind_another_rule_of_the_link() {
+        let rules = r#"
+            [faults]
+            loss = { to_bad = 0.01, to_good = 0.1 }
+            [[faults.on]]
+            link = "*-*"
+            from = "5us"
+            until = "90us"
+            loss = { to_bad = 0.01, to_good = 0.1 }
+            [[faults.on]]
+            link = "h0-s0"
+            from = "50us"
+            until = "60us"
+            loss = 0.1
+        "#;
+        let chains: Vec<_> = on_the_first_link(rules)
+            .into_iter()
+            .map(|(start, _, fault)| match fault {
+                Fault::GilbertElliott { chain, .. } => (start, Some(chain)),
+                _ => (start, None),
+            })
+            .collect();
+        assert_eq!(chains, [(0, Some(0)), (5, Some(1)), (50, None), (60, Some(1)), (90, Some(0))]);
     }
 
     #[test]

@@ -135,6 +135,7 @@ fn fault(choice: &FaultChoice) -> Fault {
             to_good: Ratio::new(1, 4),
             loss_good: Ratio::ZERO,
             loss_bad: Ratio::new(1, 2),
+            chain: 0,
         },
         2 => Fault::Corrupt(chance),
         3 => Fault::Duplicate(chance),

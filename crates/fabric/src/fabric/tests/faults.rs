@@ -52,6 +52,7 @@ fn gilbert_elliott_loses_in_bursts() {
         to_good: Ratio::new(1, 10),
         loss_good: Ratio::ZERO,
         loss_bad: Ratio::ONE,
+        chain: 0,
     };
     let arrived = order(&faulty(&[fault], 50_000));
     let lost = 50_000 - arrived.len();
@@ -59,6 +60,32 @@ fn gilbert_elliott_loses_in_bursts() {
     assert!((3_600..5_500).contains(&lost), "{lost}");
     let bursts = arrived.windows(2).filter(|pair| pair[1] - pair[0] > 1).count();
     assert!((8..=12).contains(&(lost / bursts)), "{lost} in {bursts} bursts");
+}
+
+#[test]
+fn a_chain_that_another_fault_stood_in_for_goes_on_where_it_was() {
+    // It turns at each packet: the first is lost, the second is not.
+    let turns = |chain| Fault::GilbertElliott {
+        to_bad: Ratio::ONE,
+        to_good: Ratio::ONE,
+        loss_good: Ratio::ZERO,
+        loss_bad: Ratio::ONE,
+        chain,
+    };
+    let at = |frames: u64| Instant::from_ps(frames * wire_time(1_000));
+    for (chain, first_after) in [(7, 16), (8, 17)] {
+        let faults = vec![
+            FaultSpec { until: at(11), ..always(0, NodeId(0), turns(7)) },
+            FaultSpec { start: at(16), ..always(0, NodeId(0), turns(chain)) },
+        ];
+        let mut fabric = scripted(&star(2), &FabricConfig { faults, ..FabricConfig::default() });
+        fabric.nics.queues[0].extend((0..20).map(|n| Packet { flow: n, ..data(0, 1, 3, 1_000) }));
+        fabric.net.kick(HostId(0));
+        fabric.run_until(SECOND);
+        // Bad at the eleventh; then five that it does not see.
+        let arrived = [1, 3, 5, 7, 9, 11, 12, 13, 14, 15, first_after, first_after + 2];
+        assert_eq!(order(&fabric), arrived, "{chain}");
+    }
 }
 
 #[test]
