@@ -104,6 +104,34 @@ fn halving_and_doubling_sends_as_much_in_fewer_steps() {
 }
 
 #[test]
+fn two_trees_take_a_message_for_each_level_up_and_down_and_their_links_carry_twice_the_data() {
+    let lines = |size: u32, chunks: u32| {
+        format!("operation = \"all-reduce\"\nalgorithm = \"tree\"\nsize = {size}\nchunks = {chunks}\n")
+    };
+    // Small ones: of 2^k ranks the deepest leaf of a tree is k below its root.
+    for (ranks, levels) in [(2_u32, 1.0), (4, 2.0), (8, 3.0), (16, 4.0), (13, 4.0)] {
+        let results = unpaced(&lines(256, 1), ranks);
+        let (time, ideal) = (time_of(&results), only(&results).ideal.unwrap().as_secs_f64());
+        let message = LATENCY + 2.0 * (128.0 + HEADERS) / RATE;
+        assert!((ideal - 2.0 * levels * message).abs() < 0.03 * ideal, "{ranks}: {ideal}");
+        // Two messages may meet at each level, and acknowledgements.
+        assert!(ideal <= time && time < ideal * 1.1, "{ranks}: {ideal} and {time}");
+    }
+    // Between two ranks each has half of the data to send as a sum, and the other half as a total.
+    let results = unpaced(&lines(8_000_000, 1), 2);
+    let steps = [4e6, 4e6].into_iter();
+    judge(&results, 8e6 / RATE + 2.0 * LATENCY, steps);
+    // Large ones in many chunks: what the busiest rank sends, and what is on its way.
+    for ranks in [4, 8, 16] {
+        let results = unpaced(&lines(16_000_000, 64), ranks);
+        let (time, ideal) = (time_of(&results), only(&results).ideal.unwrap().as_secs_f64());
+        let wire = 2.0 * 16e6 / RATE;
+        assert!(wire < ideal && ideal < 1.04 * wire, "{ranks}: {ideal} for {wire}");
+        assert!(ideal <= time && time < 1.35 * ideal, "{ranks}: {ideal} and {time}");
+    }
+}
+
+#[test]
 fn chunks_hide_the_latency_of_steps_behind_one_another() {
     let time = |chunks: u32| {
         let lines = format!("operation = \"all-reduce\"\nsize = \"1MB\"\nchunks = {chunks}\n");
@@ -135,9 +163,10 @@ fn a_broadcast_is_a_chain_through_which_chunks_follow_one_another() {
     assert!(wire < parts && parts < wire * HEADED * 43.0 / 40.0 + 3.0 * LATENCY, "{parts}");
 }
 
-const EACH: [(&str, &str); 10] = [
+const EACH: [(&str, &str); 11] = [
     ("all-reduce", "ring"),
     ("all-reduce", "halving-doubling"),
+    ("all-reduce", "tree"),
     ("reduce-scatter", "ring"),
     ("reduce-scatter", "halving-doubling"),
     ("reduce-scatter", "direct"),

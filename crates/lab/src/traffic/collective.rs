@@ -9,6 +9,9 @@ use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Ratio, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use tree::Tree;
+
+pub mod tree;
 
 /// What a collective does (`operation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +47,7 @@ impl Operation {
     /// The algorithms that it has, the usual one first.
     pub const fn algorithms(self) -> &'static [Algorithm] {
         match self {
-            Self::AllReduce => &[Algorithm::Ring, Algorithm::HalvingDoubling],
+            Self::AllReduce => &[Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::Tree],
             Self::ReduceScatter | Self::AllGather => {
                 &[Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::Direct]
             }
@@ -71,6 +74,8 @@ pub enum Algorithm {
     Ring,
     /// Pairs of ranks exchange halves, then quarters, and so on; or the other way round (Rabenseifner's algorithm).
     HalvingDoubling,
+    /// Sums go up two binary trees, each with half of the data, and their totals come down ([`tree`]).
+    Tree,
     /// Each rank sends to each other, all at once.
     Direct,
 }
@@ -81,6 +86,7 @@ impl Algorithm {
         match self {
             Self::Ring => "ring",
             Self::HalvingDoubling => "halving-doubling",
+            Self::Tree => "tree",
             Self::Direct => "direct",
         }
     }
@@ -291,7 +297,8 @@ pub struct Message {
 /// Who sends which shards to whom in which step, of each chunk alike.
 ///
 /// A rank sends the message of step `s` + 1 when it has received those of all steps up to `s` ([`Schedule::follows`]); those of
-/// [`Schedule::at_once`] it sends without having received any. Of `edge`s, the queue pairs of a channel, each leads from one rank to another.
+/// [`Schedule::at_once`] it sends without having received any. In trees steps are not rounds: each tree has four, sums from child 0
+/// and from child 1, and totals to child 0 and to child 1. Of `edge`s, the queue pairs of a channel, each leads from one rank to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     operation: Operation,
@@ -300,6 +307,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// How it is done.
+    pub const fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
     /// How many ranks there are.
     pub const fn ranks(&self) -> u32 {
         self.ranks
@@ -307,8 +319,9 @@ impl Schedule {
 
     /// Into how many shards data are cut.
     pub const fn shards(&self) -> u32 {
-        match self.operation {
-            Operation::Broadcast => 1,
+        match (self.operation, self.algorithm) {
+            (Operation::Broadcast, _) => 1,
+            (_, Algorithm::Tree) => 2,
             _ => self.ranks,
         }
     }
@@ -317,7 +330,7 @@ impl Schedule {
     const fn longest(&self) -> u32 {
         match self.algorithm {
             Algorithm::HalvingDoubling => self.ranks / 2,
-            Algorithm::Ring | Algorithm::Direct => 1,
+            Algorithm::Ring | Algorithm::Direct | Algorithm::Tree => 1,
         }
     }
 
@@ -326,6 +339,7 @@ impl Schedule {
         let once = match self.algorithm {
             Algorithm::HalvingDoubling => self.bits(),
             Algorithm::Ring | Algorithm::Direct => self.ranks - 1,
+            Algorithm::Tree => TREE_STEPS,
         };
         match self.operation {
             Operation::AllReduce => 2 * once,
@@ -339,13 +353,14 @@ impl Schedule {
             Algorithm::Ring => 1,
             Algorithm::HalvingDoubling => self.bits(),
             Algorithm::Direct => self.ranks - 1,
+            Algorithm::Tree => 0, // it differs from rank to rank
         }
     }
 
     /// How many messages of a chunk a queue pair carries in an iteration.
     const fn uses(&self) -> u32 {
         match (self.operation, self.algorithm) {
-            (Operation::Broadcast, _) | (_, Algorithm::Direct) => 1,
+            (Operation::Broadcast, _) | (_, Algorithm::Direct | Algorithm::Tree) => 1,
             (_, Algorithm::Ring) => self.steps(),
             (Operation::AllReduce, Algorithm::HalvingDoubling) => 2,
             (_, Algorithm::HalvingDoubling) => 1,
@@ -356,7 +371,7 @@ impl Schedule {
     pub const fn edge_shards(&self, edge: u32) -> u32 {
         match self.algorithm {
             Algorithm::HalvingDoubling => 1 << (edge % self.bits()),
-            Algorithm::Ring | Algorithm::Direct => 1,
+            Algorithm::Ring | Algorithm::Direct | Algorithm::Tree => 1,
         }
     }
 
@@ -366,18 +381,42 @@ impl Schedule {
 
     /// The queue pairs of a channel.
     pub const fn edges(&self) -> u32 {
-        match self.operation {
-            Operation::Broadcast => self.ranks - 1,
+        match (self.operation, self.algorithm) {
+            (Operation::Broadcast, _) => self.ranks - 1,
+            // Up and down each line of two trees.
+            (_, Algorithm::Tree) => 4 * (self.ranks - 1),
             _ => self.ranks * self.fan(),
         }
     }
 
+    /// One of the two trees.
+    pub const fn tree(&self, second: bool) -> Tree {
+        Tree::new(self.ranks, second)
+    }
+
+    /// The queue pair that leads from `node` of a tree up to its parent, or back down.
+    pub const fn line(&self, second: bool, node: u32, down: bool) -> u32 {
+        (second as u32 * 2 + down as u32) * (self.ranks - 1) + node - 1
+    }
+
+    /// The tree of a step, and which of its steps it is.
+    const fn of_tree(&self, step: u32) -> (bool, Tree, u32) {
+        let second = step >= TREE_STEPS;
+        (second, self.tree(second), step % TREE_STEPS)
+    }
+
     /// The ranks that a queue pair leads from and to.
     pub const fn ends(&self, edge: u32) -> (u32, u32) {
+        if matches!(self.algorithm, Algorithm::Tree) {
+            let (line, node) = (edge / (self.ranks - 1), edge % (self.ranks - 1) + 1);
+            let tree = self.tree(line >= 2);
+            let (child, parent) = (tree.rank(node), tree.rank(tree.parent(node)));
+            return if line % 2 == 0 { (child, parent) } else { (parent, child) };
+        }
         let (rank, slot) = (edge / self.fan(), edge % self.fan());
         let to = match self.algorithm {
             Algorithm::HalvingDoubling => rank ^ 1 << slot,
-            Algorithm::Ring | Algorithm::Direct => self.wrap(rank + 1 + slot),
+            Algorithm::Ring | Algorithm::Direct | Algorithm::Tree => self.wrap(rank + 1 + slot),
         };
         (rank, to)
     }
@@ -388,22 +427,32 @@ impl Schedule {
     }
 
     /// Steps whose messages `rank` sends at the start.
-    pub const fn at_once(&self, rank: u32) -> Range<u32> {
-        match (self.operation, self.algorithm) {
+    pub fn at_once(self, rank: u32) -> impl Iterator<Item = u32> {
+        let steps = match (self.operation, self.algorithm) {
             (Operation::Broadcast, _) if rank > 0 => 0..0,
-            (_, Algorithm::Direct) => 0..self.steps(),
+            (_, Algorithm::Direct | Algorithm::Tree) => 0..self.steps(),
             _ => 0..1,
-        }
+        };
+        steps.filter(move |&step| {
+            // Leaves have nothing to wait for.
+            self.algorithm != Algorithm::Tree || {
+                let (_, tree, of_tree) = self.of_tree(step);
+                of_tree < 2 && tree.children(tree.node(rank)).next().is_none()
+            }
+        })
     }
 
-    /// The steps whose messages a rank may send of a chunk now that it has received that of `step`. `received` is kept for it,
+    /// The steps whose messages `rank` may send of a chunk now that it has received that of `step`. `received` is kept for it,
     /// of each chunk at each rank where it [`keeps`](Schedule::keeps_received); it is 0 at first.
     ///
     /// A ring has all messages from one neighbour and in order. Elsewhere a partner that is ahead may send before the one of
     /// the step before does.
-    pub const fn follows(&self, received: &mut u32, step: u32) -> Range<u32> {
+    pub fn follows(&self, rank: u32, received: &mut u32, step: u32) -> Range<u32> {
         if !self.waits() {
             return 0..0;
+        }
+        if self.algorithm == Algorithm::Tree {
+            return self.follows_in_tree(rank, received, step);
         }
         if !self.keeps_received() {
             return step + 1..step + 2;
@@ -413,9 +462,34 @@ impl Schedule {
         before + 1..received.trailing_ones() + 1
     }
 
+    /// The sum goes on when those of all children are in it; the total goes to all of them, and from the root so does the sum.
+    fn follows_in_tree(&self, rank: u32, received: &mut u32, step: u32) -> Range<u32> {
+        let (_, tree, of_tree) = self.of_tree(step);
+        let (node, first) = (tree.node(rank), step - of_tree);
+        let down = first + 2..first + TREE_STEPS;
+        if of_tree >= 2 {
+            return down;
+        }
+        *received |= 1 << step;
+        let has = |child: u32| *received >> (first + tree.place(child)) & 1 == 1;
+        if !tree.children(node).all(has) {
+            return 0..0;
+        }
+        if node == 0 {
+            return down;
+        }
+        let up = first + tree.place(node);
+        up..up + 1
+    }
+
     /// Whether what each rank has received is to be kept.
     pub const fn keeps_received(&self) -> bool {
-        matches!(self.algorithm, Algorithm::HalvingDoubling)
+        matches!(self.algorithm, Algorithm::HalvingDoubling | Algorithm::Tree)
+    }
+
+    /// Whether steps are rounds, each of which comes after the one before it at all ranks.
+    pub const fn has_rounds(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Ring | Algorithm::HalvingDoubling)
     }
 
     /// Whether messages wait for those of the step before.
@@ -424,17 +498,30 @@ impl Schedule {
     }
 
     /// How many messages of each chunk a rank receives.
-    pub const fn receives(&self, rank: u32) -> u32 {
-        match self.operation {
-            Operation::Broadcast => (rank > 0) as u32,
+    pub fn receives(&self, rank: u32) -> u32 {
+        match (self.operation, self.algorithm) {
+            (Operation::Broadcast, _) => u32::from(rank > 0),
+            (_, Algorithm::Tree) => {
+                [false, true].into_iter().map(|second| self.receives_in(second, rank)).sum()
+            }
             _ => self.steps(),
         }
+    }
+
+    /// Sums of children, and the total but at the root.
+    fn receives_in(&self, second: bool, rank: u32) -> u32 {
+        let tree = self.tree(second);
+        let node = tree.node(rank);
+        (0..2).filter(|place| tree.child(node, *place).is_some()).fold(u32::from(node > 0), |sum, _| sum + 1)
     }
 
     /// What `rank` sends in `step`, if it sends anything.
     pub fn message(&self, rank: u32, step: u32) -> Option<Message> {
         if step >= self.steps() {
             return None;
+        }
+        if self.algorithm == Algorithm::Tree {
+            return self.message_in_tree(rank, step);
         }
         let half = self.steps() / 2;
         // All-reduce is reduce-scatter and then all-gather.
@@ -464,9 +551,25 @@ impl Schedule {
                 let shard = if self.operation == Operation::AllGather { rank } else { to };
                 Some(Message { edge: rank * self.fan() + step, to, shards: shard..shard + 1, adds })
             }
+            Algorithm::Tree => None, // as above
         }
     }
+
+    fn message_in_tree(&self, rank: u32, step: u32) -> Option<Message> {
+        let (second, tree, of_tree) = self.of_tree(step);
+        let (node, shard) = (tree.node(rank), u32::from(second));
+        let message = |edge, to, adds| Message { edge, to: tree.rank(to), shards: shard..shard + 1, adds };
+        if of_tree < 2 {
+            let is_its = node > 0 && tree.place(node) == of_tree;
+            return is_its.then(|| message(self.line(second, node, false), tree.parent(node), true));
+        }
+        let child = tree.child(node, of_tree - 2)?;
+        Some(message(self.line(second, child, true), child, false))
+    }
 }
+
+/// Steps of one of two trees.
+const TREE_STEPS: u32 = 4;
 
 #[cfg(test)]
 mod tests;

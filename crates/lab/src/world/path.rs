@@ -29,6 +29,8 @@ pub(super) struct Arrival {
     pub(super) time: Span,
     /// How long it keeps the source's link busy.
     pub(super) busy: Span,
+    /// How long it keeps the destination's link busy.
+    pub(super) taken: Span,
     /// How long its last packet is on its way when it has left the source.
     pub(super) behind: Span,
 }
@@ -66,17 +68,20 @@ impl<'a> Paths<'a> {
     }
 
     /// Of a message with immediate of `bytes` octets from `src` to `dst`, on an idle network: the time until it has
-    /// arrived, and that of its last packet alone; and the times that the two keep the source's link busy.
+    /// arrived, and that of its last packet alone; and the times that the two keep the links of source and destination busy.
     pub(super) fn arrival(&mut self, net: &Net, src: HostId, dst: HostId, bytes: u64, mtu: u16) -> Arrival {
         self.look_up(net, src, dst);
         let mtu = u32::from(mtu);
         let frames = |bytes| Frames::told(bytes, mtu, |opcode, payload| self.wire_octets(opcode, payload));
         let rest = bytes.saturating_sub(1) % u64::from(mtu) + u64::from(bytes > 0);
         let [all, last] = [frames(bytes), frames(rest)];
-        let link = self.hop(net, src.0.into(), 1, net.link(src.0.into()).rate);
+        let [link, to] = [src, dst].map(|host| {
+            let port = u32::from(host.0);
+            self.hop(net, port, 1, net.link(port).rate)
+        });
         let [time, tail] = [&all, &last].map(|it| least_completion_time(&self.paths, it, self.sprayed()));
         let behind = tail.saturating_sub(link.busy(&last));
-        Arrival { time, busy: link.busy(&all), behind }
+        Arrival { time, busy: link.busy(&all), taken: to.busy(&all), behind }
     }
 
     fn sprayed(&self) -> bool {

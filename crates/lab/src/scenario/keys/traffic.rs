@@ -200,9 +200,9 @@ pub static COLLECTIVE: Section = section(
         ),
         key(
             "algorithm",
-            "`\"ring\"`, `\"halving-doubling\"` or `\"direct\"`",
+            "`\"ring\"`, `\"halving-doubling\"`, `\"tree\"` or `\"direct\"`",
             "`\"ring\"`; of `all-to-all` `\"direct\"`",
-            "How: `all-reduce` takes the first two, `reduce-scatter` and `all-gather` all three, `all-to-all` only `direct`, and \
+            "How: `all-reduce` takes all but `direct`, `reduce-scatter` and `all-gather` all but `tree`, `all-to-all` only `direct`, and \
              `broadcast` only `ring`.",
         ),
         key("hosts", HOSTS, "all hosts, in their order", "The host of each rank, in the order of ranks."),

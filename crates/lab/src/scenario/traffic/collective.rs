@@ -19,9 +19,10 @@ const OPERATIONS: [(&str, Operation); 5] = [
     ("broadcast", Operation::Broadcast),
 ];
 
-const ALGORITHMS: [(&str, Algorithm); 3] = [
+const ALGORITHMS: [(&str, Algorithm); 4] = [
     ("ring", Algorithm::Ring),
     ("halving-doubling", Algorithm::HalvingDoubling),
+    ("tree", Algorithm::Tree),
     ("direct", Algorithm::Direct),
 ];
 

@@ -81,7 +81,7 @@ impl Model {
             }
             self.take(rank, &message, shards);
             assert!(self.received.insert((message.to, step)), "rank {} has step {step} twice", message.to);
-            let follow = self.schedule.follows(&mut self.kept[message.to as usize], step);
+            let follow = self.schedule.follows(message.to, &mut self.kept[message.to as usize], step);
             follow.for_each(|step| send(self, &mut queues, message.to, step));
         }
     }
@@ -170,6 +170,13 @@ fn each_rank_sends_the_share_of_its_data_that_bus_bandwidth_counts() {
         };
         let most = (0..schedule.ranks()).map(sent).max().unwrap();
         let factor = one.operation.bus_factor(schedule.ranks());
+        if one.algorithm == Algorithm::Tree {
+            // A rank with children in one tree has a parent alone in the other: that makes twice the data at most, and the
+            // same number of octets to it.
+            let least = 720_720 * u64::from(factor.numerator()) / u64::from(factor.denominator());
+            assert!((least..=2 * 720_720).contains(&most), "{one:?}: {most}");
+            continue;
+        }
         assert_eq!(
             most * u64::from(factor.denominator()),
             720_720 * u64::from(factor.numerator()),
@@ -208,7 +215,7 @@ fn what_cannot_be_done_is_refused_with_what_helps() {
     );
     assert_eq!(
         told(&|it| it.algorithm = Algorithm::Direct),
-        "`all-reduce` has no algorithm `direct`; those that it has are `ring`, `halving-doubling`"
+        "`all-reduce` has no algorithm `direct`; those that it has are `ring`, `halving-doubling`, `tree`"
     );
     assert_eq!(
         told(&|it| it.size = Bytes(5)),

@@ -238,7 +238,7 @@ impl Group {
         let Arrived { channel, step, chunk } = arrived;
         let of_rank = rank as usize * parts(&self.spec) + (channel * self.spec.chunks + chunk) as usize;
         let place = if self.schedule.keeps_received() { of_rank } else { 0 };
-        self.schedule.follows(&mut self.received[place], step)
+        self.schedule.follows(rank, &mut self.received[place], step)
     }
 
     /// A message has arrived by queue pair `number`.
@@ -269,7 +269,7 @@ impl Group {
         if self.open > 0 {
             return false;
         }
-        let slowest = if self.schedule.waits() { self.slowest() } else { None };
+        let slowest = if self.schedule.has_rounds() { self.slowest() } else { None };
         let last = self.hosts[rank as usize].0;
         self.done.push(Iteration { start: self.start, first_end, end: now, last, slowest });
         true
