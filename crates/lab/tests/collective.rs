@@ -270,6 +270,8 @@ fn a_rank_that_is_cut_off_ends_the_collective_with_the_reason_and_the_rest_flush
     let with =
         |status| results.flows.iter().filter(|flow| flow.status == FlowStatus::Completed(status)).count();
     assert_eq!((with(Status::TransportRetryCounterExceeded), with(Status::WorkRequestFlushed)), (1, 3));
+    let told = results.failure().unwrap();
+    assert!(told.ends_with("Transport Retry Counter Exceeded"), "the cause, and not what came of it: {told}");
     assert!(results.simulated.as_ps() < 20_000_000_000, "the run ends with its traffic");
 }
 

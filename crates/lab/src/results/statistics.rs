@@ -1,7 +1,8 @@
 //! Figures that sum up many flows: percentiles, fairness, and slowdown by message size.
 
-use super::{FlowResult, Results};
+use super::{FlowResult, FlowStatus, Results};
 use roci_control::program::Fault;
+use roci_transport::Status;
 use roci_units::Bytes;
 
 /// Values in ascending order, of which percentiles are asked.
@@ -48,10 +49,13 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
 
 impl Results {
     /// What is to be said of a run that failed, by a deadlock or by flows that did: how many, and what became of the
-    /// first; `None` where all is well.
+    /// first that others did not take with it; `None` where all is well.
     pub fn failure(&self) -> Option<String> {
         let (failed, flows) = (self.failed().count(), self.flows.len());
-        let of_flows = self.failed().next().map(|first| {
+        // A collective that is given up flushes its other flows, which may stand before the one to blame.
+        let flushed = FlowStatus::Completed(Status::WorkRequestFlushed);
+        let first = self.failed().find(|flow| flow.status != flushed).or_else(|| self.failed().next());
+        let of_flows = first.map(|first| {
             let mut text = format!(
                 "{failed} of {flows} flows failed, the first: {}, {}",
                 first.name,
