@@ -143,7 +143,8 @@ impl Core {
 
     /// The queue pair at `place` has come into SQD.
     pub(crate) fn drains(&mut self, place: u32) {
-        if self.events.is_some() {
+        // Who says so again before that is told once.
+        if self.events.is_some() && !self.draining.contains(&place) {
             self.draining.push(place);
         }
     }
@@ -156,13 +157,11 @@ impl Core {
         let (engine, entries) = (&self.engine, &self.entries);
         self.draining.retain(|&place| {
             let Some(Some(entry)) = entries.get(place as usize) else { return false };
-            let qpn = inner(place);
-            let drains = engine.query(qpn).is_ok_and(|status| status.state == QpState::SendQueueDrained);
-            if drains && !engine.has_begun(qpn) {
+            let Ok(status) = engine.query(inner(place)) else { return false };
+            if status.state == QpState::SendQueueDrained && !status.sq_draining {
                 events.push(Event::SendQueueDrained(entry.qpn));
-                return false;
             }
-            drains
+            status.sq_draining
         });
     }
 }

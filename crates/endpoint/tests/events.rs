@@ -132,8 +132,10 @@ fn a_send_queue_that_drains_says_when_what_had_begun_has_ended() {
     let Pair { a, b, .. } = in_memory(7, |qp| qp);
     let events = a.device.events().unwrap();
     let drained = Event::SendQueueDrained(a.qp.qp_num());
+    let is_draining = || a.qp.query().unwrap().sq_draining;
     a.qp.modify(&to(Transition::Drain)).unwrap();
     assert_eq!(events.poll(), Some(drained), "there was nothing");
+    assert!(!is_draining());
     // What is posted now waits for RTS.
     a.qp.post_send(SendWr::write_inline(&[1], b.open.remote())).unwrap();
     assert_eq!(events.wait(SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
@@ -142,12 +144,17 @@ fn a_send_queue_that_drains_says_when_what_had_begun_has_ended() {
     assert!(a.done().is_ok());
     // One that the receiver is not ready for has begun, and one behind it has not.
     a.qp.post_send(SendWr::send(a.own.slice(0..SIZE).unwrap()).wr_id(1)).unwrap();
+    assert!(!is_draining(), "it is in RTS");
     a.qp.modify(&to(Transition::Drain)).unwrap();
     a.qp.post_send(SendWr::send_inline(&[]).wr_id(2)).unwrap();
+    a.qp.modify(&to(Transition::Drain)).unwrap();
     assert_eq!(events.wait(SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(is_draining());
     b.qp.post_recv(RecvWr::new(b.own.buffer(0..SIZE).unwrap())).unwrap();
     b.qp.post_recv(RecvWr::empty()).unwrap();
     assert_eq!(events.wait(WAIT).unwrap(), drained);
+    assert_eq!(events.wait(SHORT).unwrap_err().kind(), ErrorKind::TimedOut, "asked for twice, told once");
+    assert!(!is_draining(), "the second request has not begun");
     assert_eq!(a.cq.poll().unwrap().wr_id, 1, "its completion came before");
     assert!(a.cq.poll().is_none());
     a.qp.modify(&to(Transition::Send)).unwrap();

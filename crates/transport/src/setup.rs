@@ -21,6 +21,8 @@ use roci_wire::Layout;
 pub struct QpStatus {
     /// The state.
     pub state: QpState,
+    /// Whether it is in SQD and a request that had begun has not ended (`sq_draining` of `ibv_query_qp`). In SQD and not so: it is drained.
+    pub sq_draining: bool,
     /// The peer's queue pair.
     pub peer: Qpn,
     /// Where the peer is.
@@ -422,6 +424,7 @@ impl Engine {
         let (common, requester) = (&self.qps[slot].common, &self.qps[slot].requester);
         Ok(QpStatus {
             state: common.state,
+            sq_draining: common.state == QpState::SendQueueDrained && self.has_begun(qpn),
             peer: common.peer,
             path: common.path,
             send_psn: Psn::new(requester.high),
