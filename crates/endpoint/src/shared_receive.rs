@@ -22,6 +22,22 @@ struct SrqInner {
     srq: Srq,
     shard: usize,
     number: u32,
+    /// Requests that may be outstanding. Changed under the shard's lock alone.
+    room: AtomicU32,
+}
+
+/// Why a shared receive queue was not resized. It is as it was then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResizeError {
+    /// More requests are outstanding than it is to have room for (IBTA Vol 1 §11.2.3.3; `EINVAL` of `ibv_modify_srq`).
+    #[error("there is to be room for {asked} receive requests, and {outstanding} of them are outstanding")]
+    Outstanding {
+        /// Requests that were posted and have not ended.
+        outstanding: u32,
+        /// The room that was asked for.
+        asked: u32,
+    },
 }
 
 /// Numbers of shared receive queues are not used twice.
@@ -42,7 +58,7 @@ impl SharedReceiveQueue {
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         core.shared_numbers[srq.0 as usize] = number;
         drop(locked);
-        Self { inner: Arc::new(SrqInner { device, pd: pd.pd, srq, shard, number }) }
+        Self { inner: Arc::new(SrqInner { device, pd: pd.pd, srq, shard, number, room: max.into() }) }
     }
 
     pub(crate) fn is_of(&self, device: &Arc<DeviceInner>) -> bool {
@@ -78,6 +94,29 @@ impl SharedReceiveQueue {
     /// The limit that was set and has not been reached; zero: none.
     pub fn limit(&self) -> u32 {
         self.inner.device.cells[self.inner.shard].lock().core.engine.srq_limit(self.inner.srq)
+    }
+
+    /// Requests that may be outstanding, those included that a message has begun to fill (`max_wr` of `ibv_query_srq`).
+    pub fn max_wr(&self) -> u32 {
+        self.inner.room.load(Ordering::Relaxed)
+    }
+
+    /// Makes room for `max_wr` outstanding requests, more or fewer than before (`IBV_SRQ_MAX_WR` of `ibv_modify_srq`), while messages
+    /// come. Those that are there stay, in their order. The [limit](Self::limit) stays as well: one that was not reached is no more than
+    /// what stands in the queue, so there is room for as many as it says.
+    ///
+    /// # Errors
+    /// [`ResizeError::Outstanding`] where more are outstanding: a request counts until it has ended, and the program has
+    /// to let some of them be used first.
+    pub fn resize(&self, max_wr: u32) -> Result<(), ResizeError> {
+        let SrqInner { device, srq, shard, room, .. } = &*self.inner;
+        let core = &mut device.cells[*shard].lock().core;
+        let left = &mut core.shared_left[srq.0 as usize];
+        let outstanding = room.load(Ordering::Relaxed).saturating_sub(*left);
+        *left =
+            max_wr.checked_sub(outstanding).ok_or(ResizeError::Outstanding { outstanding, asked: max_wr })?;
+        room.store(max_wr, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Posts a receive request.

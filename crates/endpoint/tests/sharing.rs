@@ -5,7 +5,8 @@ mod common;
 
 use common::{End, Pair, WAIT, connect, forge, in_memory, over_udp, settle};
 use roci_endpoint::{
-    Access, Device, DeviceConfig, Mtu, QpInfo, QueuePair, QueuePairError, RecvWr, SendWr, WrError,
+    Access, Device, DeviceConfig, Mtu, QpInfo, QueuePair, QueuePairError, RecvWr, ResizeError, SendWr,
+    WrError,
 };
 use roci_wire::{Header, Opcode};
 use std::time::Duration;
@@ -43,6 +44,46 @@ fn queue_pairs_share_a_receive_queue() {
     }
     srq.post_recv(RecvWr::empty()).unwrap();
     assert!(connections[0].1.post_recv(RecvWr::empty()).is_err(), "they have no queue of their own");
+}
+
+#[test]
+fn a_shared_receive_queue_is_resized_while_messages_come_but_not_below_what_is_outstanding() {
+    let Pair { a, b, .. } = in_memory(14, |qp| qp);
+    let srq = b.pd.create_srq(2);
+    let qp = b.pd.create_qp(&b.cq, &b.cq).srq(&srq).build().unwrap();
+    let from = a.pd.create_qp(&a.cq, &a.cq).build().unwrap();
+    qp.connect(from.info()).unwrap();
+    from.connect(qp.info()).unwrap();
+    let post = |id| srq.post_recv(RecvWr::empty().wr_id(id)).map_err(|refused| refused.error);
+    let take = |count| {
+        for _ in 0..count {
+            from.post_send(SendWr::send_inline(&[]).unsignaled()).unwrap();
+        }
+        (0..count).map(|_| b.done().wr_id).collect::<Vec<_>>()
+    };
+    assert_eq!((post(0), post(1), post(2)), (Ok(()), Ok(()), Err(WrError::QueueFull)));
+    srq.resize(4).unwrap();
+    assert_eq!(srq.max_wr(), 4);
+    assert_eq!((post(2), post(3), post(4)), (Ok(()), Ok(()), Err(WrError::QueueFull)));
+    srq.set_limit(3);
+    assert_eq!(srq.resize(3), Err(ResizeError::Outstanding { outstanding: 4, asked: 3 }));
+    assert_eq!((srq.max_wr(), srq.limit()), (4, 3), "nothing has changed");
+    assert_eq!(take(1), [0]);
+    srq.resize(3).unwrap();
+    assert_eq!((srq.max_wr(), srq.limit()), (3, 3));
+    assert_eq!(post(4), Err(WrError::QueueFull));
+    assert_eq!(take(3), [1, 2, 3], "in their order");
+    // As many as it is for have room again, also once they have come back.
+    for round in 0..2 {
+        assert_eq!([post(0), post(1), post(2), post(3)], [Ok(()), Ok(()), Ok(()), Err(WrError::QueueFull)]);
+        assert_eq!(take(3), [0, 1, 2], "round {round}");
+    }
+    srq.resize(0).unwrap();
+    assert_eq!(post(0), Err(WrError::QueueFull));
+    srq.resize(1).unwrap();
+    assert_eq!(post(0), Ok(()));
+    let text = srq.resize(0).unwrap_err().to_string();
+    assert_eq!(text, "there is to be room for 0 receive requests, and 1 of them are outstanding");
 }
 
 #[test]
