@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Why a device cannot run what was asked for.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum LawError {
     /// There is no such law.
     #[error("there is no law {0:?}; choose one of {list}, or a program's file, which ends with .elf", list = Programmed::FALLBACKS.join(", "))]
@@ -37,6 +37,8 @@ pub enum LawError {
     )]
     Layout(String, String),
 }
+
+speaks!(LawError);
 
 /// The law that `text` names, on links of `link`: `dcqcn`, `firmware/dcqcn.elf`, or with settings behind it
 /// `dcqcn,preset=hpcc,rai=80Mb/s`. The settings of a program are words of its context; where it fails

@@ -54,6 +54,8 @@
 //! - **Trust.** Keys, queue pair numbers and first PSNs are unpredictable. A packet is judged by its ICRC, its source
 //!   address, its key, bounds, rights and protection domain before it touches anything; what is refused is counted
 //!   ([`Device::counters`], [`Device::refused`]).
+//! - **Errors.** `{:?}` of an error of this crate is the same sentence as `{}`, so that `unwrap` and a `main` that returns
+//!   `Result<(), Box<dyn Error>>` print it.
 //!
 //! Out of scope: memory windows, reliable and unreliable datagrams beyond UD SEND, automatic path migration.
 //!
@@ -86,6 +88,18 @@
 //! | `works`, `table`, `numbers`, `paths`, `clock`, `waiters` | what they lean on |
 //!
 //! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.
+
+/// Has an error's `Debug` say what its `Display` does. A program whose `main` returns `Result<(), Box<dyn Error>>` ends with the former, and
+/// so does `unwrap`: there a variant's name and its numbers tell little, and what a refused request lent is told octet by octet.
+macro_rules! speaks {
+    ($error:ident $(<$of:ident> where R: $bound:path)?) => {
+        impl $(<$of: $bound>)? std::fmt::Debug for $error $(<$of>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
 
 pub mod addresses;
 mod alive;

@@ -65,7 +65,7 @@ pub trait Watch {
 }
 
 /// Why a ping failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum PingError {
     /// The options do not do.
     #[error("{0}")]
@@ -123,6 +123,8 @@ pub enum PingError {
     #[error("stopped")]
     Stopped,
 }
+
+speaks!(PingError);
 
 impl<R: std::fmt::Debug> From<Box<Refused<R>>> for PingError {
     fn from(refused: Box<Refused<R>>) -> Self {

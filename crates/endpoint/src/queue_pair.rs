@@ -21,7 +21,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// Why a queue pair could not be made or changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum QueuePairError {
     /// What the engine found.
     #[error(transparent)]
@@ -68,6 +68,8 @@ pub enum QueuePairError {
     #[error("{0}")]
     Register(String),
 }
+
+speaks!(QueuePairError);
 
 /// What the two ends of a connection tell each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

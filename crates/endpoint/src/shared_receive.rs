@@ -27,7 +27,7 @@ struct SrqInner {
 }
 
 /// Why a shared receive queue was not resized. It is as it was then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResizeError {
     /// More requests are outstanding than it is to have room for (IBTA Vol 1 §11.2.3.3; `EINVAL` of `ibv_modify_srq`).
@@ -39,6 +39,8 @@ pub enum ResizeError {
         asked: u32,
     },
 }
+
+speaks!(ResizeError);
 
 /// Numbers of shared receive queues are not used twice.
 static LAST: AtomicU32 = AtomicU32::new(0);

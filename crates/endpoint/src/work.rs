@@ -266,7 +266,7 @@ impl RecvWr {
 }
 
 /// A request that was refused, and why. What it lent comes back with it.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{error}")]
 pub struct Refused<R: std::fmt::Debug> {
     /// Why.
@@ -279,6 +279,8 @@ pub struct Refused<R: std::fmt::Debug> {
     pub rest: Vec<R>,
 }
 
+speaks!(Refused<R> where R: std::fmt::Debug);
+
 impl<R: std::fmt::Debug> Refused<R> {
     /// One that was given by itself.
     pub(crate) fn alone(error: WrError, request: R) -> Self {
@@ -287,7 +289,7 @@ impl<R: std::fmt::Debug> Refused<R> {
 }
 
 /// Why a work request was not accepted. Nothing has changed then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WrError {
     /// As many requests are outstanding as the queue was made for.
     #[error("the queue is full")]
@@ -325,6 +327,8 @@ pub enum WrError {
     #[error(transparent)]
     Engine(#[from] PostError),
 }
+
+speaks!(WrError);
 
 /// The end of one work request (`ibv_wc`).
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use common::{End, Pair, connect, forge, in_memory, settle};
 use proptest::prelude::*;
 use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
 use roci_endpoint::{
-    Access, Change, Device, LentError, Mtu, QpInfo, QpState, QueuePair, QueuePairBuilder, QueuePairError,
-    RecvWr, Refusal, RemoteMemory, SendWr, Status, Transition, WrError,
+    Access, BitsPerSec, Change, Device, LentError, Mtu, QpInfo, QpState, QueuePair, QueuePairBuilder,
+    QueuePairError, RecvWr, Refusal, RemoteMemory, SendWr, Status, Transition, WrError,
 };
 use roci_units::Psn;
 use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
@@ -414,4 +414,42 @@ fn who_posts_before_connecting_is_told_to_connect() {
     qp.modify(&Change { transition: Some(Transition::Reset), ..Change::default() }).unwrap();
     let refused = qp.post_recv(RecvWr::empty()).unwrap_err();
     assert_eq!(refused.to_string(), "the queue pair is in state Reset: bring it to INIT first");
+}
+
+/// As a `main` that returns `Result<(), Box<dyn Error>>` ends.
+#[test]
+fn a_program_that_ends_with_an_error_prints_a_sentence() {
+    use roci_endpoint::{bridge::BridgeError, congestion, perf::PerfError, ping::PingError};
+    let Pair { a, b, .. } = in_memory(1, |qp| qp);
+    let _lent = a.own.buffer(0..64).unwrap();
+    let srq = a.pd.create_srq(1);
+    srq.post_recv(RecvWr::empty()).unwrap();
+    let twice = a.qp.connect(b.qp.info()).unwrap_err();
+    let fresh = a.pd.create_qp(&a.cq, &a.cq).build().unwrap();
+    let errors: [(Box<dyn std::error::Error>, &str); 11] = [
+        (a.own.buffer(0..64).unwrap_err().into(), "some of octets 0 to 64 are lent: wait for"),
+        (a.pd.reg_mr(Vec::new(), Access::LOCAL_WRITE).unwrap_err().into(), "it has no octets"),
+        (srq.resize(0).unwrap_err().into(), "there is to be room for 0"),
+        (srq.post_recv(RecvWr::empty()).unwrap_err(), "the queue is full"),
+        (WrError::Inline.into(), "more than "),
+        (
+            fresh.post_send(SendWr::send_inline(b"early")).unwrap_err(),
+            "the queue pair is in state Init: connect it",
+        ),
+        (twice.into(), "the queue pair is in state ReadyToSend, and can be connected in INIT alone"),
+        (CmError::InUse(7).into(), "port 7 is listened at already"),
+        (
+            congestion::law("dcqcm", BitsPerSec::from_gbps(10), |path| std::fs::read(path))
+                .unwrap_err()
+                .into(),
+            "there is no law \"dcqcm\"",
+        ),
+        (PerfError::Options("no".into()).into(), "no"),
+        (PingError::Options("no").into(), "no"),
+    ];
+    for (error, begins) in &errors {
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert!(error.to_string().starts_with(begins), "{error}");
+    }
+    assert!(!format!("{:?}", BridgeError::Trim).starts_with("Trim"));
 }

@@ -283,7 +283,9 @@ pub struct Change {
 }
 
 /// Why a queue pair could not be made or changed. Nothing has changed then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// Its `Debug` is its `Display`, as that of the endpoint's errors.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QpError {
     /// There is no queue pair with that number.
     #[error("no queue pair {0}")]
@@ -303,6 +305,12 @@ pub enum QpError {
     /// The state knows no such way.
     #[error("the queue pair is in state {0:?}, where {1:?} is not possible, but {ways}", ways = ways(*.0))]
     Transition(QpState, Transition),
+}
+
+impl core::fmt::Debug for QpError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
+    }
 }
 
 /// The ways that lead on from `state`, of which there are several: the last of them is set apart.

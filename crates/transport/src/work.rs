@@ -199,7 +199,9 @@ pub struct Completion {
 }
 
 /// Why a work request was not accepted. Nothing has changed then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// Its `Debug` is its `Display`, as that of the endpoint's errors, one of which it is: `unwrap` prints a sentence.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// There is no such queue pair or shared receive queue.
     #[error("no such queue")]
@@ -222,6 +224,12 @@ pub enum PostError {
     /// The queue pair receives from a shared receive queue.
     #[error("the queue pair uses a shared receive queue")]
     Shared,
+}
+
+impl core::fmt::Debug for PostError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
+    }
 }
 
 /// What a queue pair lacks that takes no request yet.

@@ -146,7 +146,7 @@ pub struct Report {
 }
 
 /// Why there is no bridge.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum BridgeError {
     /// The buffer makes no sense.
     #[error("{0}")]
@@ -175,6 +175,8 @@ pub enum BridgeError {
     #[error("{0}")]
     System(#[from] io::Error),
 }
+
+speaks!(BridgeError);
 
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {

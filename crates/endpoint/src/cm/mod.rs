@@ -60,7 +60,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 /// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum CmError {
     /// The peer did not answer, or its last word was lost.
     #[error("{0} does not answer: nobody there speaks RDMA-CM, or the way is blocked (UDP port 4791)")]
@@ -115,6 +115,8 @@ pub enum CmError {
     #[error(transparent)]
     Io(#[from] io::Error),
 }
+
+speaks!(CmError);
 
 fn mtu_of(asked: Option<Mtu>) -> String {
     asked.map_or("it names no path MTU".to_owned(), |mtu| format!("its path MTU is {}", mtu.octets()))

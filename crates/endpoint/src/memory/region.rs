@@ -39,7 +39,7 @@ impl RemoteMemory {
 }
 
 /// Why memory was not registered. It comes back.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{reason}")]
 pub struct RegionError {
     /// What is wrong.
@@ -48,8 +48,10 @@ pub struct RegionError {
     pub memory: Vec<u8>,
 }
 
+speaks!(RegionError);
+
 /// Why a part of a region cannot be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LentError {
     /// The part does not lie within the region.
     #[error("octets {0} to {1} do not lie in the region")]
@@ -70,6 +72,8 @@ pub enum LentError {
     #[error("the eight octets at {0} do not lie at an address that is a multiple of 8")]
     Misaligned(usize),
 }
+
+speaks!(LentError);
 
 /// The octets themselves. The transport holds one while the key is registered.
 pub(crate) struct Memory {

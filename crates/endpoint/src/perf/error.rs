@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// Why a test did not come to its end.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum PerfError {
     /// The options do not go together.
     #[error("{0}")]
@@ -117,6 +117,8 @@ pub enum PerfError {
     #[error("stopped before the test was done")]
     Stopped,
 }
+
+speaks!(PerfError);
 
 impl<R: fmt::Debug> From<Box<Refused<R>>> for PerfError {
     fn from(refused: Box<Refused<R>>) -> Self {
