@@ -218,6 +218,26 @@ fn a_program_controls_congestion_where_one_is_named() {
 }
 
 #[test]
+fn a_law_that_one_end_alone_was_told_is_shown_at_both() {
+    let server = ["perf", "write-bw", "-n", "20", "-p", "19539", "-d", "127.0.0.66"];
+    let client = ["perf", "write-bw", "-n", "20", "-p", "19539", "127.0.0.66"];
+    let dctcp = ["--control", "dctcp"];
+    let [far, near] = both(&server, &[&client[..], &dctcp].concat()).map(|it| text(&it));
+    let line =
+        |text: &str| text.lines().find_map(|line| Some(line.strip_prefix(" Control        : ")?.to_owned()));
+    let both_ends = "at the other end; say --control at both for the same";
+    assert_eq!(line(&near), Some(format!("dctcp, and dcqcn {both_ends}")));
+    assert_eq!(line(&far), Some(format!("dcqcn, and dctcp {both_ends}")));
+    let [far, near] = both(&[&server[..], &["--control", "dcqcn"]].concat(), &client).map(|it| text(&it));
+    assert_eq!((line(&near), line(&far)), (None, None), "they are the same");
+    let program = ["--control", "firmware/dcqcn.elf"];
+    let json = ["--json"];
+    let [far, near] = both(&[&server[..], &json].concat(), &[&client[..], &json, &program].concat())
+        .map(|it| serde_json::from_slice::<Value>(&it.stdout).unwrap()["connection"]["peer_control"].clone());
+    assert_eq!((near, far), ("dcqcn".into(), "program".into()));
+}
+
+#[test]
 fn timely_gets_on_with_the_times_that_the_guide_gives_it() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/perf.md");
     let page = std::fs::read_to_string(page).unwrap();

@@ -216,6 +216,13 @@ fn head(options: &Options, connection: &Connection) -> String {
         (" Link type      : ", "Ethernet".to_owned()),
         (" Data ex. method: ", if options.rdma_cm { "rdma_cm" } else { "Ethernet" }.to_owned()),
     ];
+    // perftest has no such line, and where both are alike we have none.
+    let laws = connection.laws.filter(|[ours, theirs]| ours != theirs);
+    let laws = laws.map(|[ours, theirs]| {
+        let both = "the other end; say --control at both for the same";
+        (" Control        : ", format!("{ours}, and {theirs} at {both}"))
+    });
+    let entries = entries.into_iter().chain(laws);
     text.push_str(&format!("{:>20}{}\n", "", options.test));
     for (name, value) in entries {
         text.push_str(&format!("{name}{value}\n"));
@@ -388,6 +395,7 @@ fn connection_json(connection: &Connection) -> Value {
         "peer": peer,
         "mtu": connection.mtu.octets(),
         "peer_version": connection.version,
+        "peer_control": connection.laws.map(|[_, theirs]| theirs),
     })
 }
 

@@ -111,7 +111,7 @@ fn introduce<'a>(
         (None, Some(address)) => open(address, options)?,
         (None, None) => open(channel.local()?, options)?,
     };
-    let (version, mtu) = agree(channel, device.active_mtu(), options)?;
+    let Agreed { version, mtu, laws } = agree(channel, device.active_mtu(), options)?;
 
     // The client tells its first queue pair before it knows ours; by then a server can still go to another device.
     let early = if channel.is_client() { None } else { Some(channel.hear_key()?) };
@@ -136,7 +136,7 @@ fn introduce<'a>(
         }
         Ok(())
     })?;
-    let connection = Connection { device: device.address(), mtu, version, local, remote };
+    let connection = Connection { device: device.address(), mtu, version, laws, local, remote };
     Ok(Ready { place, qps, connection })
 }
 
@@ -301,7 +301,7 @@ fn introduce_by_cm<'a>(
     options: &'a Options,
     meet: impl Fn(&QueuePair, &ConnParam) -> Result<Option<cm::Connection>, PerfError>,
 ) -> Result<(Ready<'a>, Vec<cm::Connection>), PerfError> {
-    let (version, mtu) = agree(channel, device.active_mtu(), options)?;
+    let Agreed { version, mtu, laws } = agree(channel, device.active_mtu(), options)?;
     let place = Place::new(device, options, mtu)?;
     channel.exchange_key(&Key::NONE)?;
     let qps = place.queue_pairs()?;
@@ -311,7 +311,7 @@ fn introduce_by_cm<'a>(
     channel.exchange_key(&Key::NONE)?;
     let local = place.keys(&qps);
     let remote = acquaint(channel, options, None, &local, |_| Ok(()))?;
-    let connection = Connection { device: device.address(), mtu, version, local, remote };
+    let connection = Connection { device: device.address(), mtu, version, laws, local, remote };
     Ok((Ready { place, qps, connection }, connections))
 }
 
@@ -466,7 +466,9 @@ pub(super) fn elsewhere(peer: IpAddr, ours: IpAddr) -> PerfError {
 }
 
 /// What both were told, of two of ours.
-fn compare(channel: &mut dyn Channel, options: &Options) -> Result<(), PerfError> {
+///
+/// Gives what the laws of ours and of the peer are.
+fn compare(channel: &mut dyn Channel, options: &Options) -> Result<[&'static str; 2], PerfError> {
     let ours = Terms::of(options);
     let heard = channel.exchange(&ours.to_octets())?;
     let theirs = Terms::from_octets(&heard)
@@ -481,28 +483,33 @@ fn compare(channel: &mut dyn Channel, options: &Options) -> Result<(), PerfError
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    judged
+    judged.map(|()| [ours, theirs].map(|end| end.law()))
+}
+
+/// What the ends have told each other before they make queue pairs.
+struct Agreed {
+    version: String,
+    mtu: Mtu,
+    laws: Option<[&'static str; 2]>,
 }
 
 /// Versions, what both were told, page and line sizes, and the smaller MTU.
-fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<(String, Mtu), PerfError> {
+fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<Agreed, PerfError> {
     let mut said = version();
     terms::mark(&mut said);
     let heard = channel.exchange(&said)?;
     debug_assert_eq!(heard.len(), VERSION_LEN);
-    let peer = judge_version(&heard).map_err(|version| match version.is_empty() {
+    let version = judge_version(&heard).map_err(|version| match version.is_empty() {
         true => PerfError::Peer("said nothing where its version was due".to_owned()),
         false => PerfError::Peer(format!("is of version {version:?}; 5.70 and newer are understood")),
     })?;
-    if terms::is_marked(&heard) {
-        compare(channel, options)?;
-    }
+    let laws = terms::is_marked(&heard).then(|| compare(channel, options)).transpose()?;
     channel.exchange(&u32::try_from(CYCLE).unwrap_or(4096).to_be_bytes())?;
     channel.exchange(&LINE.to_be_bytes())?;
     let ours = own_mtu(active, options)?;
     let heard = channel.exchange(&mtu_text(ours))?;
     let theirs = mtu_from_text(&heard).ok_or_else(|| PerfError::Peer("told no MTU".to_owned()))?;
-    Ok((peer, ours.min(theirs)))
+    Ok(Agreed { version, mtu: ours.min(theirs), laws })
 }
 
 /// The rounds of keys before the data, and the connecting between them. The order is that of each of perftest's

@@ -348,6 +348,9 @@ pub struct Connection {
     pub mtu: Mtu,
     /// What the peer says that it is.
     pub version: String,
+    /// The congestion control of our queue pairs and of the peer's, `program` for one; `None`: the peer is perftest, which does not say. Two
+    /// that differ are a measurement of their own: marks are answered by the end that receives, in the way that its law has.
+    pub laws: Option<[&'static str; 2]>,
     /// Our queue pairs.
     pub local: Vec<Key>,
     /// The peer's, in the same order.

@@ -30,6 +30,10 @@ pub(super) struct Terms {
 
 /// The laws that are compared, by their numbers less one. A program is none of them: it may well be one of these in C.
 const LAWS: [&str; 6] = ["none", "dcqcn", "timely", "dctcp", "swift", "nscc"];
+/// A program in place of a law, and its number.
+const PROGRAM: (&str, u8) = ("program", u8::MAX);
+/// What runs at an end that was told nothing.
+const USUAL: &str = "dcqcn";
 
 /// Marks a version as that of an end that tells its terms.
 pub(super) fn mark(version: &mut [u8; VERSION_LEN]) {
@@ -46,8 +50,8 @@ impl Terms {
     pub(super) fn of(options: &Options) -> Self {
         let Options { test, all_sizes, bidirectional, size, iterations, duration, .. } = *options;
         let queue_pairs = options.queue_pairs.into();
-        let control =
-            options.law.as_ref().and_then(|law| LAWS.into_iter().find(|known| *known == law.name()));
+        let known = |name: &str| [PROGRAM.0].into_iter().chain(LAWS).find(|known| *known == name);
+        let control = options.law.as_ref().and_then(|law| known(law.name()));
         Self { test, all_sizes, bidirectional, queue_pairs, size, iterations, duration, control }
     }
 
@@ -64,7 +68,8 @@ impl Terms {
         let flags = flags | if self.bidirectional { BIDIRECTIONAL } else { 0 };
         let time = self.duration.map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1));
         let mut octets = [0; LEN];
-        let law = LAWS.iter().zip(1..).find(|(law, _)| Some(**law) == self.control);
+        let mut laws = LAWS.into_iter().zip(1..).chain([PROGRAM]);
+        let law = laws.find(|(law, _)| Some(*law) == self.control);
         octets[..4].copy_from_slice(&[verb, metric, flags, law.map_or(0, |(_, number)| number)]);
         for (word, place) in
             [self.queue_pairs, self.size, self.iterations].iter().zip(octets[4..].chunks_mut(4))
@@ -100,8 +105,16 @@ impl Terms {
             iterations: word(12)?,
             duration: (time != 0).then(|| Duration::from_micros(time)),
             // One that is not known here is a later release's.
-            control: octets[3].checked_sub(1).and_then(|place| LAWS.get(usize::from(place)).copied()),
+            control: match octets[3] {
+                number if number == PROGRAM.1 => Some(PROGRAM.0),
+                number => number.checked_sub(1).and_then(|place| LAWS.get(usize::from(place)).copied()),
+            },
         })
+    }
+
+    /// The congestion control that runs at this end.
+    pub(super) fn law(&self) -> &'static str {
+        self.control.unwrap_or(USUAL)
     }
 
     /// Whether a server of this test neither sends nor counts: it has memory, which its client reads and writes.
@@ -143,7 +156,11 @@ impl Terms {
         let pairs = client.queue_pairs == server.queue_pairs;
         let directions = client.bidirectional == server.bidirectional;
         // Who was told none has the usual one, and a peer that names another may well measure against that.
-        let controls = client.control.zip(server.control).is_none_or(|(client, server)| client == server);
+        let is_program = |law| law == PROGRAM.0;
+        let controls = client
+            .control
+            .zip(server.control)
+            .is_none_or(|(client, server)| client == server || is_program(client) || is_program(server));
         if fits && counts && pairs && directions && controls {
             return Ok(());
         }
@@ -191,7 +208,7 @@ mod tests {
             [Verb::Write, Verb::Send, Verb::Read, Verb::Atomic { swap: false }, Verb::Atomic { swap: true }]
         {
             for metric in [Metric::Bandwidth, Metric::Latency] {
-                let control = Some("nscc");
+                let control = Some(if metric == Metric::Latency { "nscc" } else { "program" });
                 let one =
                     Terms { size: 77, queue_pairs: 300, all_sizes: true, control, ..terms(verb, metric) };
                 let duration = Some(Duration::from_millis(1500));
@@ -217,7 +234,12 @@ mod tests {
         let ours = terms(Verb::Write, Metric::Bandwidth);
         let told = |law| Terms { control: Some(law), ..ours };
         assert!(Terms::compare(&told("timely"), &told("timely")).is_ok());
-        assert!(Terms::compare(&told("timely"), &ours).is_ok(), "one has the usual one, or a program");
+        assert!(Terms::compare(&told("timely"), &ours).is_ok(), "one has the usual one");
+        assert!(Terms::compare(&told("timely"), &told("program")).is_ok(), "it may be TIMELY");
+        assert_eq!(
+            [ours, told("timely"), told("program")].map(|end| end.law()),
+            ["dcqcn", "timely", "program"]
+        );
         let apart = Terms::compare(&told("timely"), &told("none")).unwrap_err().to_string();
         assert_eq!(
             apart,
