@@ -74,6 +74,9 @@ pub struct DeviceConfig {
     /// The rate of the link, what "unpaced" means to a law: a queue pair that a law has paced is held to it when the law takes its
     /// limit away. Until then nothing paces it.
     pub link: BitsPerSec,
+    /// The most that its [active MTU](Device::active_mtu) is to be, for a path that takes less than the link; what the link takes if
+    /// not said, and never more.
+    pub mtu: Option<Mtu>,
     /// The code point of data and acknowledgements, 0 to 63.
     pub dscp: u8,
     /// The code point of CNPs.
@@ -97,6 +100,7 @@ impl Default for DeviceConfig {
             shards: 1,
             connected: 32,
             link: LINK,
+            mtu: None,
             dscp: 0,
             cnp_dscp: 48,
             read_room: None,
@@ -266,6 +270,7 @@ impl Device {
             Backend::Memory(_) => Mtu::Mtu4096,
             _ => Mtu::within(sys::mtu_of(address).unwrap_or(1500)),
         };
+        let mtu = config.mtu.map_or(mtu, |most| most.min(mtu));
         let mut threads = Vec::new();
         if let Progress::Thread { spin } = config.progress {
             for cell in &cells {

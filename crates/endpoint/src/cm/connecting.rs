@@ -5,6 +5,7 @@ use super::machine::{Id, RESPONSE_TIMEOUT, RETRIES};
 use super::manager::{Core, Handle, Note};
 use super::parameters::{ACK_TIMEOUT, ConnParam, Peer, gid, number_of};
 use super::{CmError, Connection, ConnectionManager};
+use crate::device::Mtu;
 use crate::numbers::random;
 use crate::queue_pair::{QueuePair, can_be_peer};
 use roci_units::{Psn, Qpn};
@@ -28,7 +29,8 @@ impl ConnectionManager {
         }
     }
 
-    /// Asks for a connection of `qp`, which is in INIT, and does not wait.
+    /// Asks for a connection of `qp`, which is in INIT, and does not wait. Where `param` names no path MTU and the peer's link takes less
+    /// than ours, it is asked for less until it agrees, if it says (reason 26) that this is what it minds.
     ///
     /// # Errors
     /// [`CmError::PrivateData`], or [`CmError::QueuePair`] where `qp` is not this device's or not in INIT, or the address is of the
@@ -42,6 +44,7 @@ impl ConnectionManager {
         let private = param.private(qp.layout())?;
         let psn = Psn::new(random());
         let port = random_port();
+        let mtu = param.path_mtu.unwrap_or(inner.device.active_mtu());
         let request = Request {
             local: 0,
             service: service(to.port()),
@@ -50,7 +53,7 @@ impl ConnectionManager {
             responder_resources: param.responder_resources,
             initiator_depth: param.initiator_depth,
             psn,
-            mtu: number_of(param.path_mtu.unwrap_or(inner.device.active_mtu())),
+            mtu: number_of(mtu),
             retry_count: param.retry_count,
             rnr_retry_count: param.rnr_retry_count,
             ack_timeout: param.ack_timeout.unwrap_or(ACK_TIMEOUT),
@@ -67,7 +70,7 @@ impl ConnectionManager {
         core.notes.insert(id, Note::default());
         inner.pump(&mut core);
         let (handle, qpn, param) = (self.handle.clone(), qp.qp_num(), param.clone());
-        Ok(Connecting { handle, id: Some(id), to, qpn, psn, param })
+        Ok(Connecting { handle, id: Some(id), to, qpn, psn, mtu, param })
     }
 }
 
@@ -80,6 +83,8 @@ pub struct Connecting {
     /// The queue pair that the peer was told of.
     qpn: Qpn,
     psn: Psn,
+    /// The path MTU that it was told.
+    mtu: Mtu,
     param: ConnParam,
 }
 
@@ -92,10 +97,36 @@ impl Connecting {
     /// not answer, after forty, for the peer asks for time with each retry; and the others. [`CmError::Another`] changes nothing:
     /// it can be waited for with the right one.
     pub fn wait(&mut self, qp: &QueuePair, timeout: Duration) -> Result<Option<Connection>, CmError> {
-        let id = self.id.ok_or(CmError::Gone)?;
-        self.is_for(qp)?;
-        let answer = self.handle.inner.wait(timeout, |core| self.answer(core, id));
-        answer.map(|answer| self.conclude(qp, id, answer)).transpose()
+        let device = self.handle.inner.device.clone();
+        let begin = device.inner.passed();
+        loop {
+            let id = self.id.ok_or(CmError::Gone)?;
+            self.is_for(qp)?;
+            let left = timeout.saturating_sub(device.inner.passed().saturating_sub(begin));
+            let Some(answer) = self.handle.inner.wait(left, |core| self.answer(core, id)) else {
+                return Ok(None);
+            };
+            if !self.asks_for_less(qp, &answer)? {
+                return self.conclude(qp, id, answer).map(Some);
+            }
+        }
+    }
+
+    /// Asks once more, for the next smaller path MTU, where the peer's link takes less than ours and nobody has said what it is to be.
+    fn asks_for_less(
+        &mut self,
+        qp: &QueuePair,
+        answer: &Result<Box<Reply>, CmError>,
+    ) -> Result<bool, CmError> {
+        let is_less = matches!(answer, Err(CmError::Rejected { reason: reason::INVALID_MTU, .. }));
+        let less = Mtu::ALL.into_iter().rev().find(|mtu| *mtu < self.mtu);
+        let Some(mtu) = less.filter(|_| is_less && self.param.path_mtu.is_none()) else { return Ok(false) };
+        let manager = ConnectionManager { handle: self.handle.clone() };
+        let param = ConnParam { path_mtu: Some(mtu), ..self.param.clone() };
+        let mut asked = manager.request(qp, self.to, &param)?;
+        asked.param.path_mtu = None;
+        *self = asked;
+        Ok(true)
     }
 
     /// That this is the queue pair that the peer was told of.
@@ -110,9 +141,13 @@ impl Connecting {
     /// The same for as long as it takes, for a task.
     #[cfg(feature = "tokio")]
     pub(crate) async fn answered(mut self, qp: &QueuePair) -> Result<Connection, CmError> {
-        let id = self.id.ok_or(CmError::Gone)?;
-        let answer = self.handle.inner.when(|core| self.answer(core, id)).await;
-        self.conclude(qp, id, answer)
+        loop {
+            let id = self.id.ok_or(CmError::Gone)?;
+            let answer = self.handle.inner.when(|core| self.answer(core, id)).await;
+            if !self.asks_for_less(qp, &answer)? {
+                return self.conclude(qp, id, answer);
+            }
+        }
     }
 
     /// What the peer said, or that it did not.
@@ -154,7 +189,7 @@ impl Connecting {
             qpn: reply.qpn,
             receive_psn: self.psn,
             send_psn: reply.psn,
-            mtu: self.param.path_mtu.unwrap_or(inner.device.active_mtu()),
+            mtu: self.mtu,
             reads: self.param.initiator_depth.min(reply.responder_resources),
             responses: self.param.responder_resources.max(reply.initiator_depth),
             ack_timeout: self.param.ack_timeout.unwrap_or(ACK_TIMEOUT),

@@ -263,7 +263,7 @@ mod tests {
             device.alloc_pd().create_qp(&cq, &cq).build().unwrap()
         });
         let listener = answering.listen(7000).unwrap();
-        let param = ConnParam::default();
+        let param = ConnParam { path_mtu: Some(Mtu::Mtu4096), ..ConnParam::default() };
         let mut asked = asking.request(&active, ([10, 0, 0, 2], 7000).into(), &param).unwrap();
         let mut request = listener.get_request(WAIT).unwrap().unwrap();
         // None of IBTA's five.
@@ -275,5 +275,55 @@ mod tests {
         assert!(matches!(told, CmError::Rejected { reason: reason::INVALID_MTU, .. }), "{told:?}");
         let larger = CmError::Mtu { asked: Some(Mtu::Mtu4096), most: Mtu::Mtu1024 };
         assert_eq!(larger.to_string(), "its path MTU is 4096, and our link takes at most 1024");
+    }
+
+    #[test]
+    fn who_names_no_path_mtu_gets_the_largest_that_both_links_take_and_who_names_one_that_or_nothing() {
+        const WAIT: Duration = Duration::from_secs(10);
+        let wire = MemoryWire::new(1);
+        let [near, far] = [(1, None), (2, Some(Mtu::Mtu1024))].map(|(host, mtu)| {
+            let backend = Backend::Memory(wire.clone());
+            let config = DeviceConfig { backend, mtu, ..DeviceConfig::default() };
+            Device::open_with([10, 0, 0, host].into(), config).unwrap()
+        });
+        assert_eq!((near.active_mtu(), far.active_mtu()), (Mtu::Mtu4096, Mtu::Mtu1024));
+        let [asking, answering] = [&near, &far].map(|device| ConnectionManager::new(device).unwrap());
+        let pair = || {
+            [&near, &far].map(|device| {
+                let cq = device.create_cq().unwrap();
+                device.alloc_pd().create_qp(&cq, &cq).build().unwrap()
+            })
+        };
+        let listener = answering.listen(7000).unwrap();
+        let to = ([10, 0, 0, 2], 7000).into();
+        for named in [None, Some(Mtu::Mtu2048)] {
+            let param = ConnParam { path_mtu: named, ..ConnParam::default() };
+            let [active, passive] = pair();
+            let (connected, asked) = std::thread::scope(|scope| {
+                let connects = scope.spawn(|| asking.connect(&active, to, &param));
+                let mut asked = Vec::new();
+                while !connects.is_finished() {
+                    let Some(request) = listener.get_request(Duration::from_millis(5)).unwrap() else {
+                        continue;
+                    };
+                    asked.push(request.path_mtu().unwrap());
+                    if let Ok(accepted) = request.accept(&passive, &ConnParam::default()) {
+                        accepted.wait_established(WAIT).unwrap();
+                    }
+                }
+                (connects.join().unwrap(), asked)
+            });
+            match named {
+                None => {
+                    assert!(connected.is_ok());
+                    assert_eq!(asked, [Mtu::Mtu4096, Mtu::Mtu2048, Mtu::Mtu1024]);
+                }
+                Some(_) => {
+                    let told = connected.unwrap_err();
+                    assert!(matches!(told, CmError::Rejected { reason: reason::INVALID_MTU, .. }), "{told}");
+                    assert_eq!(asked, [Mtu::Mtu2048]);
+                }
+            }
+        }
     }
 }

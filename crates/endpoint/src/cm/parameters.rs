@@ -31,7 +31,7 @@ pub struct ConnParam {
     /// The local ACK timeout, 4.096 µs · 2^`ack_timeout`. If not said: for who connects 14 (67 ms), for who accepts what
     /// the request names.
     pub ack_timeout: Option<u8>,
-    /// The path MTU that who connects asks for; the device's if not said.
+    /// The path MTU that who connects asks for. If not said it is the device's, or where the peer's link takes less, what that takes.
     pub path_mtu: Option<Mtu>,
     /// What the peer's user is told: at most 56 octets with a request, 196 with a reply; eight less where the queue pair's
     /// header layout is not the standard one.
