@@ -621,7 +621,7 @@ impl Core {
             placements: Vec::new(),
             batch: Batch::new(io.run_max()),
             replies: VecDeque::new(),
-            cnps: Vec::new(),
+            urgent: Vec::new(),
             has_cnp: false,
             clock,
             replied_at: Instant::ZERO,

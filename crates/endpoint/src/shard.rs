@@ -111,8 +111,8 @@ pub(crate) struct Core {
     pub(crate) batch: Batch,
     /// Acknowledgements that wait for company.
     pub(crate) replies: VecDeque<Segment>,
-    /// CNPs, which wait for nothing, and whether one is in the batch.
-    pub(crate) cnps: Vec<Segment>,
+    /// CNPs and packets of laws, which wait for nothing, and whether a CNP is in the batch.
+    pub(crate) urgent: Vec<Segment>,
     pub(crate) has_cnp: bool,
     pub(crate) clock: Clock,
     /// When the first of them was made.
@@ -231,7 +231,7 @@ impl Shard {
 
     /// When the shard has to run again though nothing arrives: `now` where it has more to do.
     pub(crate) fn next_wakeup(&self, now: Instant) -> Option<Instant> {
-        if self.core.engine.has_work(0xff) || !self.core.replies.is_empty() || !self.core.cnps.is_empty() {
+        if self.core.engine.has_work(0xff) || !self.core.replies.is_empty() || !self.core.urgent.is_empty() {
             return Some(now);
         }
         let read = self.core.reads_stand.map_or(Instant::NEVER, |(_, since)| since + READS_STAND);

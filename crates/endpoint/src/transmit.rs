@@ -21,7 +21,7 @@ impl Core {
     /// Sends what the engine wants to send, for a turn; some of it stays in the batch.
     pub(crate) fn fill(&mut self, now: Instant, io: &mut dyn PacketIo) {
         // They go before data, and with the system call of those.
-        self.fill_cnps(io);
+        self.fill_urgent(io);
         let until = self.batch.passed() + TURN;
         while self.batch.passed() < until {
             let Some(offer) = self.engine.offer(now, QUANTUM) else { break };
@@ -40,19 +40,20 @@ impl Core {
             self.pack(io, &segment);
             self.settle(now);
         }
-        self.fill_cnps(io);
+        self.fill_urgent(io);
     }
 
-    fn fill_cnps(&mut self, io: &mut dyn PacketIo) {
-        if self.cnps.is_empty() {
+    fn fill_urgent(&mut self, io: &mut dyn PacketIo) {
+        if self.urgent.is_empty() {
             return;
         }
-        let mut cnps = std::mem::take(&mut self.cnps);
-        for segment in cnps.drain(..) {
+        let mut urgent = std::mem::take(&mut self.urgent);
+        for segment in urgent.drain(..) {
+            self.has_cnp |= segment.header.opcode == Opcode::CNP;
             self.pack(io, &segment);
         }
         // All of them, and some may have gone.
-        (self.cnps, self.has_cnp) = (cnps, true);
+        self.urgent = urgent;
     }
 
     /// Lets `response` overtake no answer of its queue pair that waits: the requester would take for lost what an atomic's
@@ -92,18 +93,19 @@ impl Core {
         self.counters.sent += sent.packets;
         self.counters.unsent += sent.dropped;
         self.batch.clear();
-        if self.has_cnp && self.cnps.is_empty() {
+        if self.has_cnp && self.urgent.is_empty() {
             self.has_cnp = false;
             self.engine.cnps_left(self.clock.now());
         }
     }
 
     /// Lets an acknowledgement wait. It takes the place of the one before it of the same queue pair, which it includes. A CNP waits no
-    /// longer than until what has arrived with its mark is dealt with.
+    /// longer than until what has arrived with its mark is dealt with, and neither does a packet of a law's own, a grant, a pull or what a
+    /// program says: the peer's law waits for it to send, or measures by it, and none of them includes another.
     pub(crate) fn queue_reply(&mut self, now: Instant, mut segment: Segment) {
         segment.words = segment.stamped(now);
-        if segment.header.opcode == Opcode::CNP {
-            return self.cnps.push(segment);
+        if segment.header.opcode == Opcode::CNP || segment.header.opcode.shape().has(Shape::AGENT) {
+            return self.urgent.push(segment);
         }
         if self.replies.is_empty() {
             self.replied_at = now;
@@ -231,14 +233,16 @@ mod tests {
     use crate::device::{Backend, Device, DeviceConfig, LINK, Mtu, Progress};
     use crate::io::{Faults, MemoryWire};
     use crate::memory::RemoteMemory;
-    use crate::pair::pair_with;
-    use crate::queue_pair::QpInfo;
+    use crate::pair::{End, pair_with};
+    use crate::queue_pair::{QpInfo, QueuePairBuilder};
     use crate::work::SendWr;
-    use roci_control::Law;
-    use roci_transport::Access;
+    use roci_control::program::Options;
+    use roci_control::{Image, Law, Programmed};
+    use roci_transport::{Access, Recovery};
     use roci_units::{Psn, Qpn, Span};
-    use roci_wire::{AtomicEth, BthView, Header, Ip, Reth};
+    use roci_wire::{AtomicEth, BthView, Cc, Header, Ip, Reth};
     use std::net::Ipv6Addr;
+    use std::sync::Arc;
     use std::time::Duration;
 
     const HERE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
@@ -269,6 +273,30 @@ mod tests {
         let left = far.device.inner.now();
         assert_eq!(marked(asked + millis(51)).0, 1, "50 ms after it was asked for, and 20 after it left");
         assert_eq!(marked(left + millis(50)).0, 2);
+    }
+
+    #[test]
+    fn what_a_law_says_by_packets_of_its_own_waits_for_no_company() {
+        // It follows each ACK with a `LAW_7`, which the peer's answers with a `LAW_2`, and that one with a `LAW_3`.
+        let octets = include_bytes!("../../control/tests/images/talks.elf");
+        let image = Image::new("talks.elf", octets, &Options::default()).unwrap();
+        let law = Law::Program(Box::new(Programmed::new(Arc::new(image), Law::None).unwrap()));
+        let config = DeviceConfig { progress: Progress::Caller, laws: vec![law], ..DeviceConfig::default() };
+        let layout = Layout::Cc(Cc::new(false, false, 1).unwrap());
+        let build = |qp: QueuePairBuilder| qp.recovery(Recovery::GoBackN, layout).timeout(0);
+        let [near, far] = pair_with(&MemoryWire::new(1), &config, build);
+        let run = |end: &End| end.device.inner.cells[0].lock().run(end.device.inner.now());
+        let sent = || [&near, &far].map(|end| end.device.counters().sent);
+        near.qp.post_send(SendWr::write_inline(&[], RemoteMemory::default())).unwrap();
+        run(&far);
+        assert_eq!(sent(), [1, 0], "an acknowledgement waits for others");
+        run(&far);
+        assert_eq!(sent(), [1, 1]);
+        // Each is answered by the very run that finds it.
+        for (end, all) in [(&near, [2, 1]), (&far, [2, 2]), (&near, [3, 2])] {
+            run(end);
+            assert_eq!(sent(), all);
+        }
     }
 
     /// What an endpoint sends when the requests of each of these batches, READs of two packets among them, have arrived
