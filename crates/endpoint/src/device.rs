@@ -635,6 +635,7 @@ impl Core {
             events: None,
             reached: Vec::new(),
             draining: Vec::new(),
+            greetings: Vec::new(),
             reaction: Reaction::default(),
             counters: IoCounters::default(),
             added_up_at: 0,

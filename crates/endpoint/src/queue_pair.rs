@@ -6,7 +6,7 @@ use crate::counters::Counters;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
 use crate::numbers::{inner, random};
 use crate::posting::AT_ONCE;
-use crate::shard::{Entry, Shard, Watch};
+use crate::shard::{Entry, Greeting, Shard, Watch};
 use crate::shared_receive::SharedReceiveQueue;
 use crate::work::{RecvWr, Refused, SendWr};
 use crate::works::Owner;
@@ -407,6 +407,13 @@ impl QueuePair {
             entry.watch = Some(watch);
         }
         has_failed
+    }
+
+    /// Tells the queue that [watches](Self::watch) it, by a completion that is a success, when the first request of the peer comes, whose
+    /// PSN `first` is.
+    pub(crate) fn await_first(&self, first: Psn) {
+        let core = &mut self.device.cells[self.shard].lock().core;
+        core.greetings.push(Greeting { place: self.place, qpn: self.info.qpn, first });
     }
 
     /// The shard that it lives on.

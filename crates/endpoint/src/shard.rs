@@ -20,7 +20,7 @@ use roci_transport::{
     Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment, Srq,
     Status, Tail, Transition,
 };
-use roci_units::{Instant, Qpn, Span};
+use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -80,13 +80,23 @@ pub(crate) struct Entry {
     pub(crate) tally: Option<Box<Tally>>,
 }
 
-/// Who is to be told that a queue pair has failed.
+/// Who is to be told that a queue pair has failed, and perhaps that its peer has begun.
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// True from then on.
     pub(crate) has_failed: Arc<AtomicBool>,
-    /// Where a completion that is of no request, and bears the queue pair's number, says so afterwards.
+    /// Where a completion that is of no request, and bears the queue pair's number, says so afterwards: flushed where it has failed, a
+    /// success where the peer's first request has come.
     pub(crate) cq: Arc<CqInner>,
+}
+
+/// A queue pair whose peer's first request is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Greeting {
+    pub(crate) place: u32,
+    pub(crate) qpn: Qpn,
+    /// The PSN that it has.
+    pub(crate) first: Psn,
 }
 
 pub(crate) struct Shard {
@@ -137,6 +147,8 @@ pub(crate) struct Core {
     pub(crate) reached: Vec<Event>,
     /// Queue pairs in SQD, whose requests that had begun have not all ended.
     pub(crate) draining: Vec<u32>,
+    /// Queue pairs whose peers may know of them or not: the first request says that they do.
+    pub(crate) greetings: Vec<Greeting>,
     pub(crate) reaction: Reaction,
     pub(crate) counters: IoCounters,
     /// How many packets had passed when the queue pairs' counters were added up.
@@ -189,6 +201,9 @@ impl Shard {
         }
         core.settle(now);
         let sent = self.send(now);
+        if arrived > 0 && !self.core.greetings.is_empty() {
+            self.core.greet();
+        }
         self.core.complete();
         self.core.mind_reads(now, arrived == 0);
         self.core.mind_counters();
@@ -361,18 +376,32 @@ impl Core {
         let Some(Some(entry)) = self.entries.get_mut(place as usize) else { return };
         let Some(Watch { has_failed, cq }) = entry.watch.take() else { return };
         has_failed.store(true, Ordering::SeqCst);
-        cq.push(WorkCompletion {
-            wr_id: 0,
-            qp_num: entry.qpn,
-            status: Status::WorkRequestFlushed,
-            opcode: CompletionKind::Send,
-            byte_len: 0,
-            tail: Tail::Plain,
-            solicited: false,
-            original: 0,
-            source: None,
-            payload: Payload::None,
+        cq.push(word_of(entry.qpn, Status::WorkRequestFlushed));
+    }
+
+    /// Tells who watches them of queue pairs whose peer's first request has come.
+    #[cold]
+    fn greet(&mut self) {
+        let (engine, entries) = (&self.engine, &self.entries);
+        self.greetings.retain(|greeting| {
+            let status = engine.query(inner(greeting.place));
+            let Some((Some(entry), status)) = entries.get(greeting.place as usize).zip(status.ok()) else {
+                return false;
+            };
+            if status.state.receives() && status.receive_psn == greeting.first {
+                return true;
+            }
+            // One that has failed by it tells of that.
+            if let Some(watch) = entry.watch.as_ref().filter(|_| status.state.receives()) {
+                watch.cq.push(word_of(entry.qpn, Status::Success));
+            }
+            false
         });
+    }
+
+    /// The first request of a queue pair's peer is waited for no longer.
+    pub(crate) fn forget_greeting(&mut self, qpn: Qpn) {
+        self.greetings.retain(|greeting| greeting.qpn != qpn);
     }
 
     /// There is no time left: ends all queue pairs with errors, where they would wait for ever.
@@ -453,6 +482,7 @@ impl Core {
             if let Some(events) = &self.events {
                 events.forget(|event| event.qp_num() == Some(entry.qpn));
             }
+            self.forget_greeting(entry.qpn);
             self.numbers.remove(entry.qpn);
             self.vacant.push(place);
         }
@@ -478,5 +508,21 @@ impl Core {
             (entry.sends_left, entry.recvs_left) = entry.room;
             self.works.remove_of(|owner| owner == Owner::Send(place) || owner == Owner::Recv(place));
         }
+    }
+}
+
+/// What is told of a queue pair as a whole to who watches it.
+fn word_of(qp_num: Qpn, status: Status) -> WorkCompletion {
+    WorkCompletion {
+        wr_id: 0,
+        qp_num,
+        status,
+        opcode: CompletionKind::Send,
+        byte_len: 0,
+        tail: Tail::Plain,
+        solicited: false,
+        original: 0,
+        source: None,
+        payload: Payload::None,
     }
 }

@@ -58,7 +58,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the peer knows that we have accepted.
+    /// Waits until the peer knows that we have accepted: by its word, or by the first request that comes from it.
     ///
     /// # Errors
     /// [`CmError::Unreachable`] where it does not say so within `timeout` or all retries, [`CmError::Rejected`] where it

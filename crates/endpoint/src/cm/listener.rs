@@ -1,7 +1,7 @@
 //! Who is asked for a connection.
 
 use super::machine::Id;
-use super::manager::{Asked, Core, Handle, Note};
+use super::manager::{Asked, Awaited, Core, Handle, Note};
 use super::parameters::{ACK_TIMEOUT, ACK_TIMEOUT_MAX, ConnParam, Peer, mtu_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::device::Mtu;
@@ -200,7 +200,10 @@ impl ConnectRequest {
         }
         let has_failed = peer.connect(qp, &inner.cq)?;
         self.id = None;
-        core.notes.insert(id, Note::default());
+        // Its word that it knows of this may be lost, and then the first that it sends says as much.
+        qp.await_first(psn);
+        let awaits = Some(Awaited { qpn: qp.qp_num(), shard: qp.shard() });
+        core.notes.insert(id, Note { awaits, ..Note::default() });
         let is_accepted = core.machine.accept(inner.device.inner.now(), id, reply);
         debug_assert!(is_accepted, "it was asked for");
         inner.pump(&mut core);

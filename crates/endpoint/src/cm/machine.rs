@@ -233,6 +233,21 @@ impl Machine {
         true
     }
 
+    /// The queue pair has received the first request of the peer, which therefore knows that we have granted it: its word that it does may
+    /// have been lost (IBTA Vol 1 §12.9.7.2, *Communication Established*).
+    pub fn begun(&mut self, id: Id) {
+        if self.connections.get(&id.0).is_some_and(|connection| connection.state == State::Granting) {
+            self.establish(id.0);
+        }
+    }
+
+    /// The peer knows that we have granted it.
+    fn establish(&mut self, id: u32) {
+        self.stop(id);
+        self.set(id, State::Connected);
+        self.events.push_back(Event::Established(Id(id)));
+    }
+
     /// Refuses what the peer asked for, or what it granted.
     pub fn reject(
         &mut self,

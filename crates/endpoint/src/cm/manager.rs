@@ -242,6 +242,15 @@ pub(super) struct Note {
     pub(super) is_unanswered: bool,
     pub(super) is_established: bool,
     pub(super) is_disconnected: bool,
+    /// The queue pair that waits for the first request of a peer that has not said that it knows of it.
+    pub(super) awaits: Option<Awaited>,
+}
+
+/// A queue pair that waits for its peer's first request, and the shard where it lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Awaited {
+    pub(super) qpn: Qpn,
+    pub(super) shard: usize,
 }
 
 impl Note {
@@ -376,6 +385,14 @@ impl Inner {
     }
 
     fn take(&self, core: &mut Core, completion: WorkCompletion) {
+        if completion.qp_num != MANAGEMENT && completion.is_ok() {
+            let waits = |note: &Note| note.awaits.is_some_and(|awaited| awaited.qpn == completion.qp_num);
+            let id = core.notes.iter().find(|(_, note)| waits(note)).map(|(id, _)| *id);
+            if let Some(id) = id {
+                core.machine.begun(id);
+            }
+            return;
+        }
         if completion.qp_num != MANAGEMENT {
             // The queue pair of a connection has failed, which those who wait for its end see for themselves.
             core.has_news = true;
@@ -431,7 +448,10 @@ impl Inner {
                         note.reply = Some(reply);
                     }
                 }
-                Event::Established(id) => core.note(id, |note| note.is_established = true),
+                Event::Established(id) => {
+                    core.note(id, |note| note.is_established = true);
+                    self.forget_awaited(core, id);
+                }
                 Event::Rejected { id, reject } => {
                     core.withdraw(id);
                     core.note(id, |note| note.rejected = Some(reject));
@@ -446,9 +466,18 @@ impl Inner {
         }
     }
 
+    /// The first request of the peer need not be waited for.
+    fn forget_awaited(&self, core: &mut Core, id: Id) {
+        let awaited = core.notes.get_mut(&id).and_then(|note| note.awaits.take());
+        if let Some(Awaited { qpn, shard }) = awaited {
+            self.device.inner.cells[shard].lock().core.forget_greeting(qpn);
+        }
+    }
+
     /// Its owner has lost interest.
     pub(super) fn leave(&self, id: Id) {
         let mut core = self.core();
+        self.forget_awaited(&mut core, id);
         core.notes.remove(&id);
         core.machine.disconnect(self.device.inner.now(), id);
         self.pump(&mut core);
@@ -533,6 +562,60 @@ mod tests {
         let begin = inner.device.inner.passed();
         drop(manager);
         assert!(inner.device.inner.passed().saturating_sub(begin) < FAREWELL / 2);
+    }
+
+    /// Who was asked would else ask for the lost word itself, a second later.
+    #[test]
+    fn a_peer_whose_word_that_it_is_ready_was_lost_is_known_by_its_first_request() {
+        use crate::memory::RemoteMemory;
+        const WAIT: Duration = Duration::from_secs(10);
+        let wire = MemoryWire::new(1);
+        let [near, far] = [1, 2].map(|host| {
+            let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..DeviceConfig::default() };
+            Device::open_with([10, 0, 0, host].into(), config).unwrap()
+        });
+        let [asking, answering] = [&near, &far].map(|device| ConnectionManager::new(device).unwrap());
+        let [(sent, active), (_, passive)] = [&near, &far].map(|device| {
+            let cq = device.create_cq().unwrap();
+            let qp = device.alloc_pd().create_qp(&cq, &cq).build().unwrap();
+            (cq, qp)
+        });
+        let listener = answering.listen(7000).unwrap();
+        let param = ConnParam::default();
+        let mut asked = asking.request(&active, ([10, 0, 0, 2], 7000).into(), &param).unwrap();
+        let request = listener.get_request(WAIT).unwrap().unwrap();
+        // Without a buffer nothing leaves.
+        let inner = &asking.handle.inner;
+        while inner.core().free.len() < SENDS {
+            std::thread::yield_now();
+        }
+        let away = std::mem::take(&mut inner.core().free);
+        let accepted = request.accept(&passive, &param).unwrap();
+        let connected = asked.wait(&active, WAIT).unwrap().unwrap();
+        assert!(accepted.wait_established(4 * SLICE).is_err(), "nothing has come");
+        let greetings = || far.inner.cells[0].lock().core.greetings.len();
+        assert_eq!(greetings(), 1);
+        active.post_send(SendWr::write_inline(&[], RemoteMemory::default())).unwrap();
+        assert!(sent.wait(WAIT).unwrap().is_ok());
+        accepted.wait_established(Duration::from_millis(500)).unwrap();
+        assert_eq!(greetings(), 0);
+        // What was lost may come after all, and changes nothing.
+        inner.core().free.extend(away);
+        active.post_send(SendWr::write_inline(&[], RemoteMemory::default())).unwrap();
+        assert!(sent.wait(WAIT).unwrap().is_ok());
+        connected.disconnect();
+        assert!(accepted.wait_disconnected(WAIT) && connected.wait_disconnected(WAIT));
+
+        // Where the word comes, no request is waited for any more.
+        let other = near.create_cq().unwrap();
+        let active = near.alloc_pd().create_qp(&other, &other).build().unwrap();
+        let cq = far.create_cq().unwrap();
+        let passive = far.alloc_pd().create_qp(&cq, &cq).build().unwrap();
+        let mut asked = asking.request(&active, ([10, 0, 0, 2], 7000).into(), &param).unwrap();
+        let accepted = listener.get_request(WAIT).unwrap().unwrap().accept(&passive, &param).unwrap();
+        let _connected = asked.wait(&active, WAIT).unwrap().unwrap();
+        accepted.wait_established(WAIT).unwrap();
+        assert_eq!(greetings(), 0);
     }
 
     #[test]

@@ -14,9 +14,7 @@ impl Machine {
             Message::Reply(reply) => self.granted(from, &reply),
             Message::ReadyToUse { local, remote } => {
                 if self.state(from, remote, local) == Some(State::Granting) {
-                    self.stop(remote);
-                    self.set(remote, State::Connected);
-                    self.events.push_back(Event::Established(Id(remote)));
+                    self.establish(remote);
                 }
             }
             Message::Reject(reject) => self.rejected(now, from, &reject),
