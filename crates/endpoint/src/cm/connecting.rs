@@ -3,11 +3,11 @@
 use super::listener::random_port;
 use super::machine::{Id, RESPONSE_TIMEOUT, RETRIES};
 use super::manager::{Core, Handle, Note};
-use super::parameters::{ACK_TIMEOUT, ConnParam, Peer, gid, number_of};
+use super::parameters::{ConnParam, Peer, gid, number_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::device::Mtu;
 use crate::numbers::random;
-use crate::queue_pair::{QueuePair, can_be_peer};
+use crate::queue_pair::{ACK_TIMEOUT, QueuePair, can_be_peer};
 use roci_units::{Psn, Qpn};
 use roci_wire::cm::{Endpoints, Private, Reply, Request, reason, service};
 use std::net::SocketAddr;

@@ -2,12 +2,12 @@
 
 use super::machine::Id;
 use super::manager::{Asked, Awaited, Core, Handle, Note};
-use super::parameters::{ACK_TIMEOUT, ACK_TIMEOUT_MAX, ConnParam, Peer, mtu_of};
+use super::parameters::{ACK_TIMEOUT_MAX, ConnParam, Peer, mtu_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::device::Mtu;
 use crate::io::sys::EventFd;
 use crate::numbers::random;
-use crate::queue_pair::QueuePair;
+use crate::queue_pair::{ACK_TIMEOUT, QueuePair};
 use roci_units::Psn;
 use roci_wire::Layout;
 use roci_wire::cm::{self, Private, Reply, Request, reason, service};

@@ -12,8 +12,6 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The local ACK timeout that nobody has named: 67 ms.
-pub(super) const ACK_TIMEOUT: u8 = 14;
 /// The longest that is taken from a peer, 4.3 s: what the kernel asks for is 2.1 s.
 pub(super) const ACK_TIMEOUT_MAX: u8 = 20;
 

@@ -35,6 +35,7 @@ pub use report::{Bandwidth, Latency, Rate, Row};
 
 use crate::completion::CompletionQueue;
 use crate::device::{LINK, Mtu};
+use crate::queue_pair::ACK_TIMEOUT;
 use crate::work::{INLINE_MAX, WorkCompletion};
 use roci_control::Law;
 use roci_control::program::Tally;
@@ -215,7 +216,7 @@ impl Options {
             tx_depth: if is_latency { 1 } else { 128 },
             rx_depth: 512,
             outstanding_reads: 16,
-            qp_timeout: 14,
+            qp_timeout: ACK_TIMEOUT,
             retry_count: 7,
             window: None,
             lone_writes: false,
