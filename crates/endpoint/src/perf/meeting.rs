@@ -364,7 +364,9 @@ const PASSING: [u16; 5] =
 /// What can be done about a connection that cannot be made.
 fn remedy_of(error: &CmError) -> String {
     match error {
-        CmError::Mtu { most, .. } => format!(": give both ends `-m {}`", most.octets()),
+        CmError::Mtu { most, .. } => {
+            format!(" (a client of ours asks for less, another is given `-m {}`)", most.octets())
+        }
         _ => String::new(),
     }
 }
@@ -574,7 +576,7 @@ mod tests {
         assert!(told.contains("rejected the connection: invalid path MTU (reason 26); "), "{told}");
         assert!(told.contains("-m"), "{told}");
         let larger = CmError::Mtu { asked: Some(Mtu::Mtu4096), most: Mtu::Mtu1024 };
-        assert_eq!(remedy_of(&larger), ": give both ends `-m 1024`");
+        assert_eq!(remedy_of(&larger), " (a client of ours asks for less, another is given `-m 1024`)");
     }
 
     #[test]
