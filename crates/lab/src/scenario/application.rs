@@ -27,9 +27,15 @@ impl Application {
     /// What a user should know who has set keys of `transport` that are about receivers that are not ready, or who has set this,
     /// where no receiver ever is.
     pub(super) fn note(&self, transport: Option<Table<'_>>, traffic: &[Traffic]) -> Option<String> {
-        let sends = traffic.iter().flat_map(Traffic::ops).any(|op| op == Op::Send);
+        // Requests have receive buffers of their own, which can run out.
+        let is_rpc = |traffic: &&Traffic| matches!(traffic, Traffic::Rpc(_));
+        let others = traffic.iter().filter(|traffic| !is_rpc(traffic));
+        let sends = others.flat_map(Traffic::ops).any(|op| op == Op::Send);
         if *self != Self::default() && !sends {
             return Some("`[application]` takes SENDs, and nothing here has `op = \"send\"`".to_owned());
+        }
+        if traffic.iter().any(|traffic| is_rpc(&traffic)) {
+            return None;
         }
         let keys = ["rnr_retry", "min_rnr_timer"];
         let set = |key: &&str| transport.is_some_and(|table| table.get(key).is_some());
@@ -57,5 +63,12 @@ mod tests {
         assert!(told("write", busy).contains("takes SENDs"));
         assert_eq!(told("send", &format!("{rnr}{busy}")), "");
         assert_eq!(told("send", busy), "");
+        let requests = "[[traffic]]\nkind = \"rpc\"\nserver = \"h0\"\nrequest = 64\ncount = 1\n";
+        let told = |lines: &str| {
+            let scenario = parse(&(star(requests) + lines)).unwrap();
+            scenario.notes().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(told(rnr), "");
+        assert!(told(busy).contains("takes SENDs"));
     }
 }

@@ -55,6 +55,14 @@ impl Machine {
         Ok(Self { config, hostcc: hostcc(table, config.iio.entries)? })
     }
 
+    /// What a user should know who has set this where no host answers requests.
+    pub(super) fn note(&self, traffic: &[Traffic]) -> Option<String> {
+        let answers = traffic.iter().any(|traffic| matches!(traffic, Traffic::Rpc(_)));
+        (!answers && *self != Self::default()).then(|| {
+            "`[machine]` has no effect: it is of hosts that answer requests, and no traffic here has `kind = \"rpc\"`".to_owned()
+        })
+    }
+
     /// Refuses requests that machines have no threads or no memory for, and responses that are longer than a packet.
     pub(super) fn fits(
         &self,
@@ -188,6 +196,16 @@ mod tests {
         assert_eq!(read("iio_entries = 60\nhostcc = true\n").unwrap().hostcc, Some(60));
         assert_eq!(read("hostcc = 30\n").unwrap().hostcc, Some(30));
         assert_eq!(read("hostcc = false\n").unwrap().hostcc, None);
+    }
+
+    #[test]
+    fn a_machine_that_answers_nothing_is_told_of() {
+        let told = |lines: &str| {
+            let scenario = parse(&(star(PERMUTATION) + "[machine]\n" + lines)).unwrap();
+            scenario.notes().collect::<Vec<_>>().join(" ")
+        };
+        assert!(told("cores = 4\n").contains("`[machine]` has no effect"));
+        assert_eq!(told(""), "");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) struct Found<'a> {
 
 /// All of it, in the order in which it is told.
 pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
-    let Scenario { switch, nic, transport, traffic, controls, application, faults, source, .. } = scenario;
+    let Scenario { switch, nic, transport, traffic, controls, application, machine, faults, source, .. } = scenario;
     let graph = &scenario.topology.graph;
     let Found { transport: table, lossy, lossless, reach, frame, max_frame, timeout, idle, late } = found;
     let used = || presets::used(traffic, &transport.control, controls);
@@ -75,6 +75,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(together::unused(transport, origin_of("initial_window").is_some(), traffic))
         .chain(together::unheard(origin_of("control"), traffic))
         .chain(application.note(table, traffic))
+        .chain(machine.note(traffic))
         .chain(brought)
         .chain(together::mixed_with_headers(switch, traffic))
         .chain(ets::notes(switch, traffic, used().any(Control::is_granted)))
