@@ -491,6 +491,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     text.push_str(&lines(&summed(&sums, &metrics)));
     text.push_str(&traffic::side_by_side(&group.sums_of_traffic(results)));
     text.push_str(&collective::side_by_side(&group.sums_of_collectives(results)));
+    text.push_str(&rpc::side_by_side(&group.sums_of_rpcs(results)));
     let hops: u64 = results.iter().map(|results| results.packet_hops).sum();
     let cpu: f64 = results.iter().map(|results| results.run.cpu_s).sum();
     let per_second = if cpu > 0.0 { float(hops) / cpu / 1e6 } else { 0.0 };

@@ -4,8 +4,10 @@
 //! each gives the same results whether it runs alone or among others.
 
 mod collectives;
+mod rpcs;
 
 pub use collectives::CollectiveSum;
+pub use rpcs::RpcSum;
 
 use crate::figures::statistics::Estimate;
 use crate::output::report::{self, Run as Shown};

@@ -1,7 +1,8 @@
 //! What is printed of requests and responses: a line for each table, and one for each machine that answered.
 
 use super::{lines, table};
-use crate::format::{number, or_dash, rate, size, time};
+use crate::format::{number, of_seeds, or_dash, rate, size, time};
+use roci_lab::batch::RpcSum;
 use roci_lab::results::{MachineResult, Results, RpcResult};
 use roci_units::Span;
 
@@ -37,6 +38,42 @@ pub(super) fn tables(results: &Results) -> String {
     });
     format!("\n{}\n{}", lines(&requests), lines(&machines))
 }
+
+/// The same of several runs: a line for each table in each configuration, with means over its seeds.
+pub(super) fn side_by_side(sums: &[RpcSum<'_>]) -> String {
+    if sums.is_empty() {
+        return String::new();
+    }
+    let mut table = table(&SIDE_BY_SIDE);
+    for sum in sums {
+        table.add_row([
+            sum.label.to_owned(),
+            sum.name.to_owned(),
+            sum.of.threads.to_string(),
+            sum.of.connections.to_string(),
+            size(sum.of.request),
+            of_seeds(sum.per_second.as_ref(), number),
+            of_seeds(sum.goodput_bps.as_ref(), rate),
+            of_seeds(sum.p50.as_ref(), time),
+            of_seeds(sum.p99.as_ref(), time),
+            of_seeds(sum.miss_share.as_ref(), percent),
+        ]);
+    }
+    format!("\n{}", lines(&table))
+}
+
+const SIDE_BY_SIDE: [&str; 10] = [
+    "run",
+    "requests",
+    "threads",
+    "connections",
+    "size",
+    "per second",
+    "goodput",
+    "time p50",
+    "p99",
+    "misses",
+];
 
 fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))
@@ -79,4 +116,48 @@ fn machine(it: &MachineResult, results: &Results) -> Vec<String> {
         format!("{} by the NIC, {} by cores", counters.nic_evictions, counters.cpu_evictions),
         format!("{} read, {} written", size(counters.memory_read), size(counters.memory_written)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::results;
+    use super::*;
+    use roci_lab::results::{IdleTimes, Times, TrafficResult};
+
+    #[test]
+    fn requests_have_a_line_for_each_table_and_their_machine_one() {
+        assert_eq!(tables(&results(1)), "");
+        let mut times = Times::default();
+        times.add(Span::from_micros(100));
+        let mut one = results(1);
+        let kind = "rpc";
+        one.traffic = vec![TrafficResult { name: "echo".into(), kind, flows: 0..1, offered: None }];
+        one.rpcs = vec![RpcResult {
+            table: 0,
+            server: 0,
+            threads: 2,
+            connections: 8,
+            request: 256,
+            response: 32,
+            measured: Span::from_millis(1),
+            answered: 1000,
+            times,
+            reads: 200,
+            read_misses: 50,
+            blocked: Span::ZERO,
+            share: Some(192),
+            delta_mean: Some(-20),
+            idle: IdleTimes { count: 1, sum: Span::from_micros(500), longest: Span::from_micros(500) },
+        }];
+        one.machines = vec![MachineResult {
+            host: 0,
+            counters: Default::default(),
+            states: [750, 250, 0, 0].map(Span::from_micros),
+            busy: vec![Span::ZERO; 2],
+        }];
+        let text = tables(&one);
+        for told in ["echo", "192 - 20", "25.00 %", "1000000", "S4", "75.00 %"] {
+            assert!(text.contains(told), "{told}: {text}");
+        }
+    }
 }

@@ -8,7 +8,7 @@
 //! | `run` | the page of one run |
 //! | `over_time` | what of it changed in the course of the run |
 //! | `completion` | how long its flows took |
-//! | `collectives` | collectives, of one run and of several |
+//! | `collectives`, `rpcs` | collectives, and requests and responses, of one run and of several |
 //! | `comparison` | the page of several runs side by side |
 
 mod collectives;
@@ -17,6 +17,7 @@ mod completion;
 mod lines;
 mod over_time;
 mod page;
+mod rpcs;
 mod run;
 
 use crate::results::Results;

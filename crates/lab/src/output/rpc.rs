@@ -112,3 +112,32 @@ impl<'a> MachineRecord<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_results::with_rpc;
+    use super::*;
+
+    #[test]
+    fn the_summary_has_rates_times_and_misses_of_requests_and_the_states_of_machines() {
+        let results = with_rpc();
+        let record = serde_json::to_value(RpcRecord::new(&results.rpcs[0], &results)).unwrap();
+        let expected = serde_json::json!({
+            "name": "0", "server": "rx", "threads": 4, "connections": 8, "request_bytes": 256, "response_bytes": 32,
+            "measured_s": 1e-3, "answered": 3, "per_s": 3000.0, "goodput_bps": 6_144_000.0,
+            "time_mean_s": 2e-4, "time_p50_s": record["time_p50_s"], "time_p99_s": 3e-4, "time_max_s": 3e-4,
+            "line_reads": 100, "line_read_misses": 25, "miss_share": 0.25, "credits": 192, "delta_mean": -20,
+            "blocked_s": 5e-5, "idle_share": 0.5, "idle_times": 2, "idle_longest_s": 1.5e-3,
+        });
+        assert_eq!(record, expected);
+        let median = record["time_p50_s"].as_f64().unwrap();
+        assert!((2e-4..2.02e-4).contains(&median), "{median}");
+        let record = serde_json::to_value(MachineRecord::new(&results.machines[0], &results)).unwrap();
+        assert_eq!((&record["host"], &record["line_read_misses"]), (&"rx".into(), &25.into()));
+        assert_eq!(
+            (&record["s1_s"], &record["s3_s"], &record["s4_s"]),
+            (&6e-4.into(), &1e-4.into(), &0.0.into())
+        );
+        assert_eq!(record["threads_busy_s"].as_array().unwrap().len(), 4);
+    }
+}

@@ -2,10 +2,11 @@
 
 use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
-    CollectiveResult, FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, Iteration, Op,
-    Results, SlowStep, SwitchResult, TrafficResult,
+    CollectiveResult, FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, IdleTimes,
+    Iteration, MachineResult, Op, Results, RpcResult, SlowStep, SwitchResult, Times, TrafficResult,
 };
 use crate::traffic::{Algorithm, Operation};
+use roci_machine::Counters;
 use roci_units::{Instant, Span};
 use std::ops::Range;
 
@@ -134,6 +135,36 @@ pub(crate) fn with_collective() -> Results {
         failed: true,
     };
     Results { collectives: vec![one], ..sample() }
+}
+
+/// The same with a table of requests.
+pub(crate) fn with_rpc() -> Results {
+    let mut times = Times::default();
+    [100, 200, 300].map(Span::from_micros).into_iter().for_each(|time| times.add(time));
+    let one = RpcResult {
+        table: 0,
+        server: 0,
+        threads: 4,
+        connections: 8,
+        request: 256,
+        response: 32,
+        measured: Span::from_millis(1),
+        answered: 3,
+        times,
+        reads: 100,
+        read_misses: 25,
+        blocked: Span::from_micros(50),
+        share: Some(192),
+        delta_mean: Some(-20),
+        idle: IdleTimes { count: 2, sum: Span::from_millis(2), longest: Span::from_micros(1500) },
+    };
+    let machine = MachineResult {
+        host: 0,
+        counters: Counters { reads: 100, read_misses: 25, ..Counters::default() },
+        states: [600, 300, 100, 0].map(Span::from_micros),
+        busy: vec![Span::from_micros(500); 4],
+    };
+    Results { rpcs: vec![one], machines: vec![machine], ..sample() }
 }
 
 fn table(name: &str, kind: &'static str, flows: Range<usize>) -> TrafficResult {

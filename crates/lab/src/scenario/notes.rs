@@ -28,7 +28,8 @@ pub(super) struct Found<'a> {
 
 /// All of it, in the order in which it is told.
 pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
-    let Scenario { switch, nic, transport, traffic, controls, application, machine, faults, source, .. } = scenario;
+    let Scenario { switch, nic, transport, traffic, controls, application, machine, faults, source, .. } =
+        scenario;
     let graph = &scenario.topology.graph;
     let Found { transport: table, lossy, lossless, reach, frame, max_frame, timeout, idle, late } = found;
     let used = || presets::used(traffic, &transport.control, controls);

@@ -4,6 +4,7 @@ use super::Run;
 use super::collectives;
 use super::lines::{LINES_MAX, Readings, distribution};
 use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
+use super::rpcs;
 use super::run::grouped;
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
@@ -69,7 +70,8 @@ const COLUMNS: [Column; 27] = [
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
     let completion = distributions(runs);
     let time = over_time(runs);
-    let sections = [means(runs), table(runs), collectives::of_runs(runs), completion, time];
+    let sections =
+        [means(runs), table(runs), collectives::of_runs(runs), rpcs::of_runs(runs), completion, time];
     Page {
         title: title.into(),
         subtitle: format!("{} runs side by side", runs.len()),

@@ -5,6 +5,7 @@ use super::completion::{completion, traffic};
 use super::lines::Readings;
 use super::over_time;
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
+use super::rpcs;
 use crate::output::summary::FlowRecord;
 use crate::results::Deadlock;
 use crate::results::cores::{self, Strained};
@@ -24,6 +25,7 @@ pub(crate) fn page(results: &Results) -> Page {
     sections.extend(over_time::sections(results, &readings));
     sections.extend([
         collectives::of_run(results),
+        rpcs::of_run(results),
         completion(results),
         traffic(results),
         flows(results),
