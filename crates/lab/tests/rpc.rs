@@ -102,6 +102,28 @@ fn with_credits_no_more_is_unconsumed_than_the_cache_has() {
 }
 
 #[test]
+fn no_connection_starves_where_shares_shrink() {
+    // What is lost from so small a cache makes δ of all negative, while the thread always has something to do for others.
+    let lines = "connections = 8\nrequest = \"1MB\"\nwindow = 1\ncount = 6\ncredits = \"loosened\"\ncredits_cache = \"4MiB\"\n";
+    let results = run(&scenario(lines, "[machine]\ncache = \"192KiB\"\n"), &[("stop", "200ms")]);
+    all_answered(&results, 48);
+}
+
+#[test]
+fn a_requests_time_has_its_wait_for_credits() {
+    // By Little's law: 256 are in the windows whatever credits allow.
+    let lines =
+        "connections = 4\nrequest = \"2000B\"\nwindow = 64\nprocessing = \"500ns\"\nwarmup = \"1ms\"\n";
+    for credits in ["none", "basic"] {
+        let set = [("traffic.0.credits", credits), ("traffic.0.credits_cache", "64KiB"), ("stop", "5ms")];
+        let results = run(&scenario(lines, ""), &set);
+        let it = only(&results);
+        let within = it.per_second().unwrap_or(0.0) * it.times.mean().map_or(0.0, |mean| mean.as_secs_f64());
+        assert!((within - 256.0).abs() < 13.0, "{credits}: {within}");
+    }
+}
+
+#[test]
 fn hostcc_marks_what_arrives_while_memory_is_slow_and_senders_slow_down() {
     let lines = "threads = 8\nrequest = \"1MB\"\nwindow = 1\ncount = 20\n";
     let slow = "[machine]\nmemory_rate = \"150Gb/s\"\n[switch]\npfc = true\n";

@@ -43,7 +43,7 @@ pub struct Packet {
 pub struct Answered {
     /// Which one.
     pub request: u64,
-    /// When its first packet could have been posted: since when it was in the window.
+    /// Since when the window let it go, whether or not there were credits.
     pub begun: Instant,
 }
 
@@ -57,7 +57,7 @@ pub struct Client {
     answered: u64,
     /// Packets of the last one that were given out.
     packets: u32,
-    /// When each request that is not answered began.
+    /// Since when the window has let each request go that is in it; empty before the first.
     starts: VecDeque<Instant>,
     /// Of each packet that was not consumed, when it was given out and its lines.
     flying: VecDeque<(Instant, u32)>,
@@ -101,6 +101,10 @@ impl Client {
 
     /// The next packet that may be posted now; it counts as posted. None where the window or the credits do not allow one.
     pub fn next(&mut self, now: Instant) -> Option<Packet> {
+        if self.begun == 0 && self.starts.is_empty() {
+            let all = self.config.count.unwrap_or(u64::MAX).min(self.config.window.into());
+            self.starts.extend((0..all).map(|_| now));
+        }
         let in_request = self.packets > 0 && self.packets < self.packets();
         if !in_request {
             let unanswered = self.begun - self.answered;
@@ -120,10 +124,7 @@ impl Client {
         if let Some(since) = self.blocked.take() {
             self.blocked_for += now.since(since);
         }
-        if number == 0 {
-            self.starts.push_back(now);
-            self.begun += 1;
-        }
+        self.begun += u64::from(number == 0);
         self.packets = number + 1;
         if self.config.credits != Credits::Unlimited {
             self.flying.push_back((now, lines));
@@ -171,9 +172,12 @@ impl Client {
     }
 
     /// The oldest request was answered. None where none was under way.
-    pub fn answered(&mut self) -> Option<Answered> {
-        let begun = self.starts.pop_front()?;
+    pub fn answered(&mut self, now: Instant) -> Option<Answered> {
+        let begun = self.starts.pop_front().filter(|_| self.begun > self.answered)?;
         self.answered += 1;
+        if self.config.count.is_none_or(|all| self.answered + (self.starts.len() as u64) < all) {
+            self.starts.push_back(now);
+        }
         Some(Answered { request: self.answered - 1, begun })
     }
 
@@ -220,13 +224,14 @@ mod tests {
             .collect();
         let one = |request| [(request, 0, 4096, false), (request, 1, 4096, false), (request, 2, 1856, true)];
         assert_eq!(sent, [one(0), one(1)].concat());
-        assert_eq!(client.answered(), Some(Answered { request: 0, begun: at(1) }));
+        assert_eq!(client.answered(at(4)), Some(Answered { request: 0, begun: at(1) }));
         assert_eq!(client.next(at(5)).unwrap().request, 2);
         assert_eq!(std::iter::from_fn(|| client.next(at(6))).count(), 2);
-        client.answered();
+        client.answered(at(7));
         assert!(!client.is_done() && client.next(at(7)).is_none());
-        client.answered();
-        assert!(client.is_done() && client.answered().is_none());
+        // It was let go when the first was answered.
+        assert_eq!(client.answered(at(8)), Some(Answered { request: 2, begun: at(4) }));
+        assert!(client.is_done() && client.answered(at(9)).is_none());
         assert_eq!(client.blocked(at(9)), Span::ZERO);
     }
 

@@ -49,10 +49,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// The end of a connection whose requester has `share` lines: credits go back alone when a quarter of them is held, and with each
-    /// response; without a share, with responses alone.
+    /// The end of a connection whose requester has `share` lines: credits go back alone when a sixteenth of them is held, and with each
+    /// response; without a share, with responses alone. δ leaves the requester an eighth of its share at least, so that it never waits
+    /// for what is held.
     pub fn new(share: Option<u32>) -> Self {
-        let after = share.map_or(u32::MAX, |lines| (lines / 4).max(1));
+        let after = share.map_or(u32::MAX, |lines| (lines / 16).max(1));
         Self { after, held: Return::default(), missed: 0 }
     }
 
@@ -90,8 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn credits_go_back_by_quarters_of_the_share_and_with_responses() {
-        let mut server = Server::new(Some(400));
+    fn credits_go_back_by_sixteenths_of_the_share_and_with_responses() {
+        let mut server = Server::new(Some(1600));
         assert_eq!(server.processed(&packet(64)), None);
         let back = server.processed(&packet(64)).unwrap();
         assert_eq!((back.packets, back.lines, back.service), (2, 128, Span::from_nanos(20)));

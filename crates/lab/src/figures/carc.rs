@@ -188,6 +188,10 @@ pub(super) fn slower_with_credits(bench: &Bench<'_>) -> Result<Measured, FigureE
     measured.add("faster", ratio(&carc[at], &host[at]));
     measured.add("of_theory", ratio(&carc[at], &theory[at]));
     measured.add("hostcc_of_theory", ratio(&host[at], &theory[at]));
+    // Without credits and hostCC, but with few buffers a thread.
+    let set = [("traffic.0.rx_ring", "256"), ("traffic.0.processing", PROCESSING[at])];
+    let short = bench.run(CARC_SHORT, &set)?;
+    measured.add("few_buffers", ratio(&each(&short, "short", millions), &host[at]));
     measured.remarks.push(format!("Rows are at {} of processing.", PROCESSING[at]));
     measured.plots.push(
         Plot::new("Requests per second", "processing (ns)", "millions")
@@ -265,6 +269,7 @@ pub(super) fn idle(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     measured.add("basic_idle", each(&basic, "one", share));
     measured.add("loosened_longest", each(&loosened, "one", longest));
     measured.add("loosened_idle", each(&loosened, "one", share));
+    measured.add("loosened_misses", each(&loosened, "one", misses));
     measured.add("faster", ratio(&each(&loosened, "one", millions), &each(&basic, "one", millions)));
     Ok(measured)
 }
@@ -304,6 +309,9 @@ pub(super) fn table(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     }
     measured.add("faster", most);
     measured.add("fewer", fewer);
+    let session = [("traffic.0.credits", "session"), ("traffic.1.credits", "session")];
+    let session = mixed(bench, "4", &[&HOSTCC[..], &session].concat())?;
+    measured.add("session_4", each(&session, "long", |it| percentile(it, 50)));
     plot = plot.line("hostCC", host).line("CARC", carc);
     measured.plots.push(plot);
     Ok(measured)

@@ -21,7 +21,7 @@ pub struct Machine {
     pub hostcc: Option<u32>,
 }
 
-/// The occupancy above which hostCC marks (Agarwal et al., SIGCOMM 2023, §4), where writes of a NIC are concerned.
+/// The occupancy from which on hostCC marks (Agarwal et al., SIGCOMM 2023, §4), where writes of a NIC are concerned.
 const HOSTCC: u32 = 70;
 
 impl Machine {
@@ -95,7 +95,7 @@ impl Machine {
             });
             let (_, threads, octets) = &mut needs[place];
             *threads += u64::from(spec.threads);
-            *octets += octets_of(spec, packet);
+            *octets += octets_of(spec, mtu(spec.server));
             if *threads > machine.threads() as u64 {
                 return refuse(
                     format!("{threads} threads answer on `{}`", hosts[usize::from(spec.server.0)]),

@@ -18,7 +18,7 @@ const KEYS: &[Key] = &[
     ),
     key(
         "cache",
-        "a size, 4KiB to 4GiB, such as `\"12MiB\"`",
+        "a size, 4KiB to 4GiB, a multiple of 64B times `ways`",
         "`\"12MiB\"`",
         "The last-level cache. Lines have 64 octets.",
     ),

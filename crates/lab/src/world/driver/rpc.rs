@@ -303,7 +303,7 @@ impl Driver {
             group.deltas.1 += 1;
         }
         let mut done = false;
-        if answers && let Some(request) = client.answered() {
+        if answers && let Some(request) = client.answered(now) {
             done = client.is_done();
             if now >= group.from {
                 group.answered += 1;

@@ -179,7 +179,7 @@ impl Served {
             thread.post_more(begin, self.threads.len(), engine, lkey);
             self.threads.push(thread);
         }
-        let room = |thread: &Thread| u64::from(thread.most) * u64::from(thread.buffer);
+        let room = |thread: &Thread| u64::from(thread.most) * u64::from(thread.buffer + CQE);
         self.machine.set_receive_queues(self.threads.iter().map(room).sum());
     }
 
@@ -326,8 +326,8 @@ impl Served {
             work.compute(group.spec.processing);
             work.write(connection.response, response_lines(&group.spec, line));
         }
-        let service = work.takes();
         let done = work.done();
+        let service = done.since(now);
         group.count(now, lines + 1, missed + u32::from(told));
         thread.doing = Doing::Packet(Piece { of, lines, missed, service, last, joined });
         Step::Until(done)
@@ -349,8 +349,8 @@ impl Served {
                 response_lines(&group.spec, line),
             );
         }
-        piece.service += work.takes();
         let done = work.done();
+        piece.service += done.since(now);
         group.count(now, lines, missed);
         thread.doing = if lines == left {
             Doing::Answering(piece)
