@@ -330,12 +330,15 @@ impl Group {
         self.configurations().into_iter().flat_map(tables).collect()
     }
 
+    /// The results of the configuration `label`, one for each seed.
+    fn alike<'a>(&'a self, label: &'a str, results: &'a [Results]) -> impl Iterator<Item = &'a Results> {
+        let runs = self.runs.iter().zip(results);
+        runs.filter(move |(run, _)| run.label == label).map(|(_, results)| results)
+    }
+
     /// What the configuration `label` came to: all of it, or the flows of one of its tables.
     fn sum<'a>(&'a self, label: &'a str, table: Option<usize>, results: &'a [Results]) -> Sum<'a> {
-        let alike = || {
-            let runs = self.runs.iter().zip(results);
-            runs.filter(move |(run, _)| run.label == label).map(|(_, results)| results)
-        };
+        let alike = || self.alike(label, results);
         let flows = |results: &'a Results| {
             table.map_or_else(|| results.all(), |table| results.flows_of(&results.traffic[table]))
         };

@@ -33,9 +33,10 @@ pub struct MachineConfig {
 impl Default for MachineConfig {
     /// Intel Xeon Silver 4309Y: 8 cores of 2 threads, 12 MiB in 12 ways of which DDIO has 2 (the paper, §3.1 and §3.2); four of the
     /// server's eight channels, for it has two sockets, at the 2667 MT/s of that processor: 85.3 GB/s. An L1 cache of its generation (Sunny Cove) has 12 fill buffers. The
-    /// rest the paper does not tell, and no figure was fitted: 25 ns from the last-level cache and 90 ns from memory are what is customarily
+    /// rest the paper does not tell, and no number was fitted to a figure: 25 ns from the last-level cache and 90 ns from memory are what is customarily
     /// measured on servers of that generation, two threads of a core together do 1.25 times what one does, and hostCC
-    /// (SIGCOMM 2023, §3) has a write buffer of 93 lines, which stay for about 65 ns where nothing waits.
+    /// (SIGCOMM 2023, §3) has a write buffer of 93 lines, which stay for about 65 ns where nothing waits. How the eight channels
+    /// are read was settled with figures in view (docs/decisions/0024).
     fn default() -> Self {
         Self {
             cores: 8,

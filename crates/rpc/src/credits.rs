@@ -25,12 +25,12 @@ pub fn basic_credits(cache: u64, line: u32, connections: u32) -> u32 {
 
 /// A share that is loosened by δ, which follows what comes back with credits.
 ///
-/// δ grows where the receiver has nothing to do: up to what it consumes in a round trip, so that the next data are there when it is done, and by an eighth
-/// of what is missing, as all at once would come as a burst. It shrinks, and becomes negative, where
-/// data are lost from the cache though no more is under way than fits: something else is using it. The paper says the first in words and
-/// by the product of rate and round trip; where a network is congested, its queues are no part of the round trip beyond as much again as the least
-/// one, else more under way would make longer queues, and these more under way. The second it says in words alone; its step, a sixteenth of the share down to an eighth of
-/// it, and back by a sixty-fourth, are our choice.
+/// δ grows where the receiver has nothing to do: up to what it consumes in a round trip, so that the next data are there when it is
+/// done. It shrinks, and becomes negative, where data are lost from the cache though no more is under way than fits: something
+/// else is using it. So says the paper. How fast is our choice (docs/decisions/0024): up by an eighth of what is missing, for all at once
+/// would come as a burst; down by a sixteenth of what may be under way, to an eighth of the share at least; and back from below zero by
+/// a sixty-fourth of the share. The round trip counts up to twice the least one: with all of a congested network's queues
+/// in it more would be under way, and the queues be longer still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loosened {
     basic: u32,
@@ -41,9 +41,13 @@ pub struct Loosened {
     service: Option<Span>,
 }
 
+/// δ grows by one part in so many of what is missing,
 const MORE: i64 = 8;
+/// shrinks by one in so many of what may be under way,
 const DOWN: u32 = 16;
+/// recovers by one in so many of the share,
 const UP: u32 = 64;
+/// and leaves one in so many of it.
 const LEAST: u32 = 8;
 /// What is new counts an eighth in moving averages.
 const WEIGHT: u64 = 8;

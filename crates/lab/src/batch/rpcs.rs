@@ -29,9 +29,7 @@ impl Group {
     /// What each table of requests came to in each configuration, over its seeds; nothing where there are none.
     pub fn sums_of_rpcs<'a>(&'a self, results: &'a [Results]) -> Vec<RpcSum<'a>> {
         let of = |label: &'a str| {
-            let runs = self.runs.iter().zip(results);
-            let alike: Vec<&Results> =
-                runs.filter(|(run, _)| run.label == label).map(|(_, results)| results).collect();
+            let alike: Vec<&Results> = self.alike(label, results).collect();
             let places = alike.iter().map(|results| results.rpcs.len()).min().unwrap_or(0);
             (0..places).map(|place| sum(label, place, &alike)).collect::<Vec<_>>()
         };
