@@ -81,6 +81,18 @@ fn remote_kv_finds_all_keys_and_sees_a_change() {
 }
 
 #[test]
+fn requests_are_answered_and_no_more_of_them_wait_than_there_are_credits() {
+    let told = succeeded(&example("requests").output().unwrap());
+    let waited = |credits: &str| {
+        let row = told.lines().find(|line| line.trim_start().starts_with(credits)).unwrap();
+        row.split_whitespace().rev().nth(1).unwrap().parse::<u32>().unwrap()
+    };
+    assert!(waited("session of 8") <= 4 * 8 * 4096, "{told}");
+    assert!(waited("basic") <= 256 << 10, "{told}");
+    assert!(waited("unlimited") > 0 && waited("loosened") > 0, "{told}");
+}
+
+#[test]
 fn ping_pong_tells_how_long_a_message_takes() {
     let mut server = example("ping_pong");
     server.args(["server", "127.0.0.61"]);

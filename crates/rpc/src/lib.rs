@@ -6,6 +6,7 @@
 //! | [`credits`] | how much a connection may have under way: formulas (1) and (2) of the paper |
 //! | [`client`] | the requester's end of a connection: what may be posted next, and what credits that come back tell |
 //! | [`server`] | the responder's end: when credits go back, and what goes with them |
+//! | [`header`] | the octets before the payload of what is sent |
 //!
 //! Sans-I/O: whoever calls posts the SENDs and says what time it is; a request longer than a packet is as many SENDs, each into a buffer of the
 //! receiver's ring.
@@ -13,13 +14,10 @@
 
 pub mod client;
 pub mod credits;
+pub mod header;
 pub mod server;
 
 pub use client::{Answered, Client, ClientConfig, Packet};
 pub use credits::{Credits, Loosened, basic_credits};
+pub use header::{HeaderError, REQUEST_HEADER, RETURN_HEADER, RequestHeader, ReturnHeader};
 pub use server::{Processed, Return, Server};
-
-/// Octets before the payload of each packet of a request: as many as eRPC's packet header has.
-pub const REQUEST_HEADER: u32 = 16;
-/// Octets before the payload of a response, and those of a packet that returns credits alone: the same, and what [`Return`] says.
-pub const RETURN_HEADER: u32 = 32;
