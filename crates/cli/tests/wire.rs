@@ -335,7 +335,7 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["perf", "write-lat", "-q", "2"], "one queue pair"),
         (&["perf", "write-bw", "-m", "1500"], "an MTU is"),
         (&["perf", "write-lat", "-Q", "2"], "one message at a time"),
-        (&["perf", "write-bw", "-I", "200"], "at most 184"),
+        (&["perf", "write-bw", "-I", "300"], "at most 256"),
         (&["perf", "write-bw", "-T", "3"], "ECN"),
         (&["perf", "write-bw", "-H"], "tests of latency"),
         (&["perf", "write-bw", "--rate_limit", "-1"], "rate"),

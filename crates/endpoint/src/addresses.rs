@@ -110,6 +110,23 @@ pub fn first_address() -> io::Result<IpAddr> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "this host has no address but the loopback's"))
 }
 
+/// All addresses of this host by which devices go, the loopback's last. Link-local ones are left out, which tell nothing without their
+/// interface.
+///
+/// # Errors
+/// What the system says.
+pub fn all() -> io::Result<Vec<IpAddr>> {
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    for it in sys::interfaces()?.iter().filter(|it| it.scope == 0) {
+        let of = if it.is_loopback { &mut near } else { &mut far };
+        if !of.contains(&it.address) {
+            of.push(it.address);
+        }
+    }
+    far.append(&mut near);
+    Ok(far)
+}
+
 /// The addresses of a host, in the order in which the system would have them tried, each once. An IPv4 address is told as one, also
 /// where it was written within IPv6 (`::ffff:10.0.0.1`): a device is at the one or the other.
 ///

@@ -353,6 +353,12 @@ impl Device {
         self.inner.progress();
     }
 
+    /// Leaves the device to its threads: to be called before a program sleeps until a descriptor of its queues is readable. Without it
+    /// they notice within a millisecond that nobody polls any more.
+    pub fn hand_over(&self) {
+        self.inner.hand_over();
+    }
+
     /// What has been counted, over all shards.
     pub fn counters(&self) -> IoCounters {
         self.inner.counters()

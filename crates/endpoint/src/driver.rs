@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn an_application_that_leaves_its_shard_to_the_thread_has_all_acknowledged_before() {
-        let [End { cq: sent, qp: _near, .. }, End { device, qp: _far, cq: received }] = one_message();
+        let [End { cq: sent, qp: _near, .. }, End { device, qp: _far, cq: received, .. }] = one_message();
         device.inner.cells[0].lock().core.habit = Habit::returns();
         assert!(received.poll().is_some());
         assert!(sent.poll().is_none());
@@ -476,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_finds_the_application_gone_acknowledges_what_came_last() {
-        let [End { cq: sent, qp: _near, .. }, End { device, qp: _far, cq: received }] = one_message();
+        let [End { cq: sent, qp: _near, .. }, End { device, qp: _far, cq: received, .. }] = one_message();
         let cell = &device.inner.cells[0];
         cell.lock().core.habit = Habit::returns();
         assert!(received.poll().is_some());

@@ -142,7 +142,7 @@ pub use counters::Counters;
 pub use device::{Backend, Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
 pub use event::{Event, Events};
 pub use io::{Bottleneck, Faults, MemoryWire};
-pub use memory::{Buffer, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
+pub use memory::{Buffer, ForeignRegion, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
 pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError};
 pub use roci_control::{Law, Value};
 pub use roci_transport::{

@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::completion::CompletionQueue;
-use crate::device::{Backend, Device, DeviceConfig, Progress};
+use crate::device::{Backend, Device, DeviceConfig, Progress, ProtectionDomain};
 use crate::io::MemoryWire;
 use crate::queue_pair::{QueuePair, QueuePairBuilder};
 
 /// One of them.
 pub(crate) struct End {
     pub(crate) device: Device,
+    pub(crate) pd: ProtectionDomain,
     pub(crate) cq: CompletionQueue,
     pub(crate) qp: QueuePair,
 }
@@ -32,9 +33,9 @@ pub(crate) fn pair_with(
     let ends = [1, 2].map(|last| {
         let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..config.clone() };
         let device = Device::open_with([10, 0, 0, last].into(), config).unwrap();
-        let cq = device.create_cq().unwrap();
-        let qp = build(device.alloc_pd().create_qp(&cq, &cq)).build().unwrap();
-        End { device, cq, qp }
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let qp = build(pd.create_qp(&cq, &cq)).build().unwrap();
+        End { device, pd, cq, qp }
     });
     let [near, far] = &ends;
     near.qp.connect(far.qp.info()).unwrap();

@@ -6,7 +6,7 @@ use roci_units::Qpn;
 use std::net::IpAddr;
 
 /// The most octets that a request carries inline.
-pub const INLINE_MAX: usize = 184;
+pub const INLINE_MAX: usize = 256;
 
 /// What a request lends: nothing, octets of its own, or parts of regions.
 ///

@@ -115,7 +115,7 @@ pub(crate) struct Perf {
     /// Post requests in lists of N, one call each [default: as many as there is room for]
     #[arg(short = 'l', long = "post_list", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) post_list: Option<u32>,
-    /// Send messages up to so many octets, at most 184, inline [default: 0 of bandwidth, 184 of latency]
+    /// Send messages up to so many octets, at most 256, inline [default: 0 of bandwidth, 256 of latency]
     #[arg(short = 'I', long = "inline_size", value_name = "OCTETS")]
     pub(crate) inline_size: Option<u32>,
     /// Type of service, or traffic class, of data and acknowledgements: a multiple of 4, since two bits are ECN's

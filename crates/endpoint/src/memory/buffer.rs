@@ -69,14 +69,14 @@ impl Buffer {
     pub fn as_slice(&self) -> Option<&[u8]> {
         let memory = self.lease.handle.memory();
         // SAFETY: no peer reaches them, and we are their only holder.
-        (!memory.is_remote).then(|| unsafe { memory.octets(self.span()) })
+        memory.may_be_referred_to(&self.span()).then(|| unsafe { memory.octets(self.span()) })
     }
 
     /// The octets, where no peer can reach the region; `None` where one can.
     pub fn as_mut_slice(&mut self) -> Option<&mut [u8]> {
         let memory = self.lease.handle.memory();
         // SAFETY: no peer reaches them, and we are their only holder.
-        (!memory.is_remote).then(|| unsafe { memory.octets_mut(self.span()) })
+        memory.may_be_referred_to(&self.span()).then(|| unsafe { memory.octets_mut(self.span()) })
     }
 
     /// Copies octets from `offset` of the buffer on.
@@ -152,7 +152,7 @@ impl Slice {
     pub fn as_slice(&self) -> Option<&[u8]> {
         let memory = self.lease.handle.memory();
         // SAFETY: no peer reaches them, and holders of slices only read.
-        (!memory.is_remote).then(|| unsafe { memory.octets(self.range.clone()) })
+        memory.may_be_referred_to(&self.range).then(|| unsafe { memory.octets(self.range.clone()) })
     }
 
     /// A part of it, which may be empty, and overlap others: nothing is lent by it that the whole has not been lent.

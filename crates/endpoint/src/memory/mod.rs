@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`region`] | regions of memory under a key |
 //! | [`buffer`] | parts of a region that go to work requests and come back with their completions |
+//! | [`foreign`] | memory that a program in another language answers for |
 //! | `lending` | which parts are lent, and whose turn it is to copy |
 //!
 //! Two things make the safe interface sound. A part that is lent ([`Buffer`], [`Slice`]) is lent to nobody else, and copied by
@@ -12,8 +13,10 @@
 //! a part is granted by registering that part.
 
 pub mod buffer;
+pub mod foreign;
 mod lending;
 pub mod region;
 
 pub use buffer::{Buffer, Slice};
+pub use foreign::ForeignRegion;
 pub use region::{LentError, MemoryRegion, RegionError, RemoteMemory};

@@ -7,7 +7,7 @@ use crate::device::DeviceInner;
 use roci_transport::{Access, Pd, RegisterError};
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// Octets that are copied while a region is held: some microseconds' worth, far less than any peer's patience.
 const PIECE: usize = 64 << 10;
@@ -78,7 +78,9 @@ speaks!(LentError);
 /// The octets themselves. The transport holds one while the key is registered.
 pub(crate) struct Memory {
     start: *mut u8,
-    length: usize,
+    /// Zero once memory that is not ours has been given back: then nothing is copied any more.
+    length: AtomicUsize,
+    is_ours: bool,
     /// Whether peers may reach it: then nobody has a reference, and octets are copied under the lock.
     pub(crate) is_remote: bool,
     pub(crate) access: Access,
@@ -88,20 +90,30 @@ pub(crate) struct Memory {
     waiting: AtomicU32,
 }
 
-// SAFETY: the octets belong to this value alone. Those that a `Buffer` or `Slice` covers are touched by its holder alone
-// where no peer can reach them; all other accesses take the lock.
+// SAFETY: the octets belong to this value alone, or to a program that answers for them. Those that a `Buffer` or `Slice` covers are
+// touched by its holder alone where no peer can reach them; all other accesses take the lock.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
 impl Memory {
     fn new(memory: Vec<u8>, access: Access) -> Self {
+        let octets = Box::leak(memory.into_boxed_slice());
+        Self::at(octets.as_mut_ptr(), octets.len(), true, access)
+    }
+
+    /// Memory that belongs to somebody else.
+    pub(super) fn foreign(start: *mut u8, length: usize, access: Access) -> Self {
+        Self::at(start, length, false, access)
+    }
+
+    fn at(start: *mut u8, length: usize, is_ours: bool, access: Access) -> Self {
         let remote = [Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_ATOMIC];
         let is_remote = remote.into_iter().any(|right| access.has(right));
-        let octets = Box::leak(memory.into_boxed_slice());
         Self {
-            start: octets.as_mut_ptr(),
-            length: octets.len(),
+            start,
+            length: AtomicUsize::new(length),
+            is_ours,
             is_remote,
             access,
             busy: AtomicBool::new(false),
@@ -109,12 +121,25 @@ impl Memory {
         }
     }
 
+    /// Nothing is copied any more by who begins after this.
+    pub(super) fn revoke(&self) {
+        debug_assert!(!self.is_ours);
+        self.length.store(0, Ordering::SeqCst);
+    }
+
+    /// Whether references to octets in `range` may be made: no peer can reach them, and they have not been given back.
+    #[inline]
+    pub(super) fn may_be_referred_to(&self, range: &Range<usize>) -> bool {
+        !self.is_remote && range.end <= self.len()
+    }
+
     pub(crate) fn address(&self) -> u64 {
         self.start.expose_provenance() as u64
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.length
+        self.length.load(Ordering::Relaxed)
     }
 
     /// Waits until nobody else touches what peers can reach, and keeps others out until [`let_go`](Self::let_go).
@@ -182,9 +207,13 @@ impl Memory {
     /// The caller [holds](Self::hold) it.
     #[inline]
     pub(crate) unsafe fn copy_in_held(&self, offset: usize, octets: &[u8]) {
-        let length = octets.len().min(self.length.saturating_sub(offset));
+        let length = octets.len().min(self.len().saturating_sub(offset));
         // SAFETY: within the region; exclusive by the caller's word.
-        unsafe { self.start.add(offset.min(self.length)).copy_from_nonoverlapping(octets.as_ptr(), length) };
+        unsafe {
+            self.start
+                .add(if length > 0 { offset } else { 0 })
+                .copy_from_nonoverlapping(octets.as_ptr(), length)
+        };
     }
 
     /// The `length` octets from `offset` on; `None` where they are not all within.
@@ -193,7 +222,7 @@ impl Memory {
     /// The caller [holds](Self::hold) it, as long as the reference lives.
     #[inline]
     pub(crate) unsafe fn octets_held(&self, offset: usize, length: usize) -> Option<&[u8]> {
-        let is_within = offset.checked_add(length).is_some_and(|end| end <= self.length);
+        let is_within = offset.checked_add(length).is_some_and(|end| end <= self.len());
         // SAFETY: within the region; not written to by the caller's word.
         is_within.then(|| unsafe { std::slice::from_raw_parts(self.start.add(offset), length) })
     }
@@ -204,9 +233,13 @@ impl Memory {
     /// The caller [holds](Self::hold) it.
     #[inline]
     pub(crate) unsafe fn copy_out_held(&self, offset: usize, to: &mut [u8]) {
-        let length = to.len().min(self.length.saturating_sub(offset));
+        let length = to.len().min(self.len().saturating_sub(offset));
         // SAFETY: within the region; not written to by the caller's word.
-        unsafe { self.start.add(offset.min(self.length)).copy_to_nonoverlapping(to.as_mut_ptr(), length) };
+        unsafe {
+            self.start
+                .add(if length > 0 { offset } else { 0 })
+                .copy_to_nonoverlapping(to.as_mut_ptr(), length)
+        };
         to[length..].fill(0);
     }
 
@@ -240,7 +273,7 @@ impl Memory {
     /// No peer can reach the region, and nobody writes these octets while the reference lives.
     #[inline]
     pub(crate) unsafe fn octets(&self, range: Range<usize>) -> &[u8] {
-        debug_assert!(!self.is_remote && range.start <= range.end && range.end <= self.length);
+        debug_assert!(self.may_be_referred_to(&range) && range.start <= range.end);
         // SAFETY: within the region; the caller answers for the rest.
         unsafe { std::slice::from_raw_parts(self.start.add(range.start), range.len()) }
     }
@@ -251,7 +284,7 @@ impl Memory {
     /// No peer can reach the region, and nobody else touches these octets while the reference lives.
     #[expect(clippy::mut_from_ref, reason = "the caller's buffer is the exclusive right")]
     pub(crate) unsafe fn octets_mut(&self, range: Range<usize>) -> &mut [u8] {
-        debug_assert!(!self.is_remote && range.start <= range.end && range.end <= self.length);
+        debug_assert!(self.may_be_referred_to(&range) && range.start <= range.end);
         // SAFETY: within the region; the caller answers for the rest.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
@@ -263,7 +296,7 @@ impl Memory {
     /// The caller [holds](Self::hold) it.
     pub(crate) unsafe fn update_held(&self, offset: usize, change: impl FnOnce(u64) -> u64) -> u64 {
         let mut octets = [0; 8];
-        if offset.checked_add(8).is_none_or(|end| end > self.length) {
+        if offset.checked_add(8).is_none_or(|end| end > self.len()) {
             return 0;
         }
         // SAFETY: within the region; exclusive by the caller's word.
@@ -279,7 +312,7 @@ impl Memory {
     fn into_vec(self) -> Vec<u8> {
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: the octets came from a boxed slice of this length, and `drop` will not run.
-        unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(this.start, this.length)) }.into_vec()
+        unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(this.start, this.len())) }.into_vec()
     }
 }
 
@@ -295,15 +328,17 @@ fn pause(turns: u32) -> u32 {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the octets came from a boxed slice of this length; nobody refers to them any more.
-        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start, self.length)) });
+        if self.is_ours {
+            // SAFETY: the octets came from a boxed slice of this length; nobody refers to them any more.
+            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start, self.len())) });
+        }
     }
 }
 
 impl std::fmt::Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Memory")
-            .field("length", &self.length)
+            .field("length", &self.len())
             .field("access", &self.access)
             .finish_non_exhaustive()
     }
@@ -316,6 +351,8 @@ pub(crate) struct Handle {
     pub(crate) pd: Pd,
     device: Arc<DeviceInner>,
     lending: Lending,
+    /// The key has been taken back before this ends.
+    is_revoked: AtomicBool,
 }
 
 impl std::fmt::Debug for Handle {
@@ -325,6 +362,34 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
+    /// Registers memory; says what is wrong where that cannot be.
+    pub(super) fn register(
+        device: &Arc<DeviceInner>,
+        pd: Pd,
+        memory: &Arc<Memory>,
+    ) -> Result<Arc<Self>, &'static str> {
+        let key = device.register(pd, memory).map_err(|error| match error {
+            RegisterError::Empty => "it has no octets",
+            RegisterError::Bounds => "it runs past the end of the address space",
+            RegisterError::Rights => "remote writing and atomics go with local writing alone",
+            RegisterError::Full => "there are too many regions",
+        })?;
+        let (memory, device) = (Some(memory.clone()), device.clone());
+        let (lending, is_revoked) = (Lending::default(), AtomicBool::new(false));
+        Ok(Arc::new(Self { memory, key, pd, device, lending, is_revoked }))
+    }
+
+    /// The key fits no longer when this returns, and no shard touches the memory, which belongs to somebody else: requests that
+    /// refer to it send zeros, and place nothing.
+    pub(super) fn revoke(&self) {
+        self.memory().revoke();
+        if !self.is_revoked.swap(true, Ordering::SeqCst) {
+            self.device.deregister(self.key);
+        }
+        // Who copies holds the shard's lock, and has looked at the length before.
+        self.device.settle();
+    }
+
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         match &self.memory {
             Some(memory) => memory,
@@ -371,7 +436,7 @@ pub(super) fn range_in(range: &impl RangeBounds<usize>, length: usize) -> Range<
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.memory.is_some() {
+        if self.memory.is_some() && !*self.is_revoked.get_mut() {
             self.device.deregister(self.key);
         }
     }
@@ -385,19 +450,9 @@ impl MemoryRegion {
         access: Access,
     ) -> Result<Self, RegionError> {
         let memory = Arc::new(Memory::new(memory, access));
-        match device.register(pd, &memory) {
-            Ok(key) => {
-                let device = device.clone();
-                let handle = Handle { memory: Some(memory), key, pd, device, lending: Lending::default() };
-                Ok(Self { handle: Arc::new(handle) })
-            }
-            Err(error) => {
-                let reason = match error {
-                    RegisterError::Empty => "it has no octets",
-                    RegisterError::Bounds => "it runs past the end of the address space",
-                    RegisterError::Rights => "remote writing and atomics go with local writing alone",
-                    RegisterError::Full => "there are too many regions",
-                };
+        match Handle::register(device, pd, &memory) {
+            Ok(handle) => Ok(Self { handle }),
+            Err(reason) => {
                 let memory = Arc::into_inner(memory).map(Memory::into_vec).unwrap_or_default();
                 Err(RegionError { reason, memory })
             }

@@ -1,0 +1,251 @@
+//! Completion channels and queues.
+
+use crate::device::{self, Context};
+use crate::memory::free;
+use crate::posting::{self, Note};
+use crate::{abi, code, errno, none};
+use libc::{c_int, c_uint, c_void};
+use roci_endpoint::{CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// A channel: readable while one of its queues has a notification that was asked for.
+#[repr(C)]
+struct Channel {
+    base: abi::CompChannel,
+    _watch: OwnedFd,
+}
+
+#[repr(C)]
+pub(crate) struct Queue {
+    base: abi::Cq,
+    pub(crate) cq: CompletionQueue,
+    pub(crate) users: AtomicU32,
+    /// Completions on their way from the one to the other form.
+    taken: Mutex<Vec<WorkCompletion>>,
+}
+
+impl Queue {
+    pub(crate) unsafe fn of<'a>(cq: *mut abi::Cq) -> &'a Self {
+        &*cq.cast::<Self>()
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_create_comp_channel(context: *mut abi::Context) -> *mut abi::CompChannel {
+    // SAFETY: it makes a descriptor that nobody else has.
+    let made = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+    if made < 0 {
+        return std::ptr::null_mut();
+    }
+    let watch = <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(made);
+    let base = abi::CompChannel { context, fd: made, refcnt: 0 };
+    Box::into_raw(Box::new(Channel { base, _watch: watch })).cast()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut abi::CompChannel) -> c_int {
+    if (*channel).refcnt > 0 {
+        return libc::EBUSY;
+    }
+    drop(Box::from_raw(channel.cast::<Channel>()));
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_create_cq(
+    context: *mut abi::Context,
+    cqe: c_int,
+    cq_context: *mut c_void,
+    channel: *mut abi::CompChannel,
+    _vector: c_int,
+) -> *mut abi::Cq {
+    if cqe < 1 {
+        return none(libc::EINVAL);
+    }
+    let cq = match Context::of(context).device.create_cq() {
+        Ok(cq) => cq,
+        Err(error) => return none(errno(&error)),
+    };
+    let queue = Box::into_raw(Box::new(Queue {
+        base: abi::Cq {
+            context,
+            channel,
+            cq_context,
+            handle: 0,
+            cqe,
+            mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+            cond: libc::PTHREAD_COND_INITIALIZER,
+            comp_events_completed: 0,
+            async_events_completed: 0,
+        },
+        cq,
+        users: AtomicU32::new(0),
+        taken: Mutex::default(),
+    }));
+    if !channel.is_null() {
+        if let Err(error) = device::watch_also((*channel).fd, &(*queue).cq, queue.expose_provenance() as u64)
+        {
+            drop(Box::from_raw(queue));
+            return none(errno(&error));
+        }
+        (*channel).refcnt += 1;
+    }
+    queue.cast()
+}
+
+/// It never overruns, and takes as many as come.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_resize_cq(cq: *mut abi::Cq, cqe: c_int) -> c_int {
+    if cqe < 1 {
+        return libc::EINVAL;
+    }
+    (*cq).cqe = cqe;
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut abi::Cq) -> c_int {
+    code(free(&Queue::of(cq).users).map(|()| {
+        let queue = Box::from_raw(cq.cast::<Queue>());
+        if !queue.base.channel.is_null() {
+            use std::os::fd::AsFd;
+            let (watch, fd) = ((*queue.base.channel).fd, queue.cq.as_fd().as_raw_fd());
+            libc::epoll_ctl(watch, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut());
+            (*queue.base.channel).refcnt -= 1;
+        }
+    }))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_cq_event(
+    channel: *mut abi::CompChannel,
+    cq: *mut *mut abi::Cq,
+    cq_context: *mut *mut c_void,
+) -> c_int {
+    Context::of((*channel).context).device.hand_over();
+    loop {
+        match device::wait((*channel).fd) {
+            Ok(Some(of)) => {
+                let queue = std::ptr::with_exposed_provenance_mut::<Queue>(usize::try_from(of).unwrap_or(0));
+                // Another thread may have taken it.
+                if (*queue).cq.wait_notify(Some(Duration::ZERO)).unwrap_or(false) {
+                    cq.write(queue.cast());
+                    cq_context.write((*queue).base.cq_context);
+                    return 0;
+                }
+            }
+            Ok(None) => {
+                none::<()>(libc::EAGAIN);
+                return -1;
+            }
+            Err(error) => {
+                none::<()>(errno(&error));
+                return -1;
+            }
+        }
+    }
+}
+
+/// An event is no more than what it says: none has to be waited for when its queue goes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut abi::Cq, count: c_uint) {
+    (*cq).comp_events_completed = (*cq).comp_events_completed.wrapping_add(count);
+}
+
+pub(crate) unsafe extern "C" fn req_notify_cq(cq: *mut abi::Cq, solicited_only: c_int) -> c_int {
+    Queue::of(cq).cq.req_notify(solicited_only != 0);
+    0
+}
+
+pub(crate) unsafe extern "C" fn poll_cq(cq: *mut abi::Cq, most: c_int, wc: *mut abi::Wc) -> c_int {
+    let (queue, context) = (Queue::of(cq), Context::of((*cq).context));
+    let most = usize::try_from(most).unwrap_or(0);
+    let mut taken = queue.taken.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut count = 0;
+    // What nobody asked to hear of leaves room for others.
+    while count < most && queue.cq.poll_into(&mut taken, most - count) > 0 {
+        for completion in taken.drain(..) {
+            if let Some(told) = convert(context, completion) {
+                wc.add(count).write(told);
+                count += 1;
+            }
+        }
+    }
+    c_int::try_from(count).unwrap_or(c_int::MAX)
+}
+
+/// A completion as C has it; `None` where it is of a request that was to have none.
+fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> {
+    use CompletionKind as Kind;
+    let opcode = match it.opcode {
+        Kind::Send => abi::wc::SEND,
+        Kind::Write => abi::wc::RDMA_WRITE,
+        Kind::Read => abi::wc::RDMA_READ,
+        Kind::FetchAdd => abi::wc::FETCH_ADD,
+        Kind::CompareSwap => abi::wc::COMP_SWAP,
+        Kind::Recv => abi::wc::RECV,
+        Kind::RecvWrite => abi::wc::RECV_RDMA_WITH_IMM,
+    };
+    let (wc_flags, imm_data) = match it.tail {
+        Tail::Plain => (0, 0),
+        Tail::Immediate(immediate) => (abi::wc::WITH_IMM, immediate.to_be()),
+        Tail::Invalidate(key) => (abi::wc::WITH_INV, key),
+    };
+    let mut wc = abi::Wc {
+        wr_id: it.wr_id,
+        status: status(it.status),
+        opcode,
+        byte_len: it.byte_len,
+        imm_data,
+        qp_num: it.qp_num.get(),
+        wc_flags,
+        ..abi::Wc::default()
+    };
+    let is_atomic = matches!(it.opcode, Kind::FetchAdd | Kind::CompareSwap);
+    let is_datagram = it.opcode == Kind::Recv
+        && context.has_datagrams.load(Ordering::Relaxed)
+        && posting::has_datagrams(context, it.qp_num.get());
+    if !is_atomic && !is_datagram {
+        return Some(wc);
+    }
+    let note = context.special.lock().unwrap_or_else(PoisonError::into_inner).take(it.wr_id)?;
+    match note {
+        Note::Atomic { wr_id, signaled, mut into } => {
+            wc.wr_id = wr_id;
+            if it.status == Status::Success {
+                // The place has eight octets, as was looked at when it was posted.
+                let _ = into.write(0, &it.original.to_ne_bytes());
+            }
+            (signaled || it.status != Status::Success).then_some(wc)
+        }
+        Note::Datagram { wr_id, header } => {
+            wc.wr_id = wr_id;
+            if let Some((address, qpn)) = it.source {
+                wc.src_qp = qpn.get();
+                wc.wc_flags |= abi::wc::GRH;
+                posting::put_header(header, context, address, wc.byte_len);
+                wc.byte_len += abi::GRH;
+            }
+            Some(wc)
+        }
+    }
+}
+
+const fn status(status: Status) -> c_uint {
+    match status {
+        Status::Success => abi::wc::SUCCESS,
+        Status::LocalLengthError => abi::wc::LOC_LEN_ERR,
+        Status::LocalQpOperationError => abi::wc::LOC_QP_OP_ERR,
+        Status::LocalProtectionError => abi::wc::LOC_PROT_ERR,
+        Status::WorkRequestFlushed => abi::wc::WR_FLUSH_ERR,
+        Status::RemoteInvalidRequestError => abi::wc::REM_INV_REQ_ERR,
+        Status::RemoteAccessError => abi::wc::REM_ACCESS_ERR,
+        Status::RemoteOperationError => abi::wc::REM_OP_ERR,
+        Status::TransportRetryCounterExceeded => abi::wc::RETRY_EXC_ERR,
+        Status::RnrRetryCounterExceeded => abi::wc::RNR_RETRY_EXC_ERR,
+        Status::BadResponseError => abi::wc::BAD_RESP_ERR,
+    }
+}

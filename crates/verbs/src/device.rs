@@ -1,0 +1,478 @@
+//! Devices, ports, GIDs, contexts.
+
+use crate::abi;
+use crate::memory::Regions;
+use crate::queue_pair::QueuePair;
+use crate::{calls, code, completion, errno, none, posting, queue_pair};
+use libc::{c_char, c_int, c_uint, c_void, size_t, ssize_t};
+use roci_endpoint::{Device, Events, Mtu, addresses};
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::io;
+use std::mem::offset_of;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, OnceLock, RwLock};
+
+/// Names devices: addresses, or interfaces for their first ones, with commas between. Without it each address of this host is one.
+const VARIABLE: &str = "ROCI_DEVICES";
+
+/// A device that there is.
+#[repr(C)]
+struct Named {
+    base: abi::Device,
+    address: IpAddr,
+}
+
+// SAFETY: nothing in it changes.
+unsafe impl Send for Named {}
+// SAFETY: nothing in it changes.
+unsafe impl Sync for Named {}
+
+/// What was opened.
+#[repr(C)]
+pub(crate) struct Context {
+    base: abi::VerbsContext,
+    pub(crate) device: Device,
+    pub(crate) events: Events,
+    /// Readable while an event waits; whether it blocks is the program's to say.
+    _async: OwnedFd,
+    pub(crate) regions: Regions,
+    pub(crate) queue_pairs: RwLock<HashMap<u32, Alive>>,
+    pub(crate) shared: RwLock<HashMap<u32, *mut abi::Srq>>,
+    /// Whether there was ever a queue pair of datagrams.
+    pub(crate) has_datagrams: AtomicBool,
+    pub(crate) special: Mutex<posting::Special>,
+}
+
+/// A queue pair of a context.
+pub(crate) struct Alive(pub(crate) *mut QueuePair);
+
+impl Context {
+    /// The context that a program has a pointer to.
+    pub(crate) unsafe fn of<'a>(context: *mut abi::Context) -> &'a Self {
+        &*context.byte_sub(offset_of!(Self, base.context)).cast::<Self>()
+    }
+
+    pub(crate) fn pointer(&self) -> *mut abi::Context {
+        (&raw const self.base.context).cast_mut()
+    }
+}
+
+/// The devices of this host. They stay where they are.
+fn devices() -> &'static [Named] {
+    static DEVICES: OnceLock<Vec<Named>> = OnceLock::new();
+    DEVICES.get_or_init(|| match found() {
+        Ok(found) => (0u32..).zip(found).map(|(number, address)| Named::new(number, address)).collect(),
+        Err(error) => {
+            eprintln!("roci-verbs: {error}");
+            Vec::new()
+        }
+    })
+}
+
+fn found() -> io::Result<Vec<IpAddr>> {
+    match std::env::var(VARIABLE) {
+        Ok(names) if !names.trim().is_empty() => {
+            let name = |name: &str| {
+                let told = |error| io::Error::other(format!("{VARIABLE}, `{name}`: {error}"));
+                addresses::address_of(name).map_err(told)
+            };
+            names.split(',').map(|text| name(text.trim())).collect()
+        }
+        _ => addresses::all(),
+    }
+}
+
+impl Named {
+    fn new(number: u32, address: IpAddr) -> Self {
+        let mut base = abi::Device {
+            _ops: [null_mut::<c_void>().cast_const(); 2],
+            // A channel adapter of InfiniBand's transport, as every NIC that speaks RoCE.
+            node_type: 1,
+            transport_type: 0,
+            name: [0; 64],
+            dev_name: [0; 64],
+            dev_path: [0; 256],
+            ibdev_path: [0; 256],
+        };
+        fill(&mut base.name, &format!("roci{number}"));
+        fill(&mut base.dev_name, &format!("uverbs-roci{number}"));
+        fill(&mut base.dev_path, &format!("/sys/class/infiniband_verbs/uverbs-roci{number}"));
+        fill(&mut base.ibdev_path, &format!("/sys/class/infiniband/roci{number}"));
+        Self { base, address }
+    }
+}
+
+/// A text that ends with a zero.
+fn fill(place: &mut [c_char], text: &str) {
+    let last = place.len() - 1;
+    for (to, octet) in place[..last].iter_mut().zip(text.bytes()) {
+        *to = octet.cast_signed();
+    }
+}
+
+/// The address as a GID: IPv4 within IPv6.
+pub(crate) fn gid_of(address: IpAddr) -> abi::Gid {
+    let octets = match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+    .octets();
+    let half = |at: usize| std::array::from_fn(|place| octets[at + place]);
+    abi::Gid { raw: [half(0), half(8)], align: [] }
+}
+
+pub(crate) fn address_of(gid: &abi::Gid) -> IpAddr {
+    let octets: [u8; 16] = std::array::from_fn(|place| gid.raw[place / 8][place % 8]);
+    IpAddr::V6(Ipv6Addr::from(octets)).to_canonical()
+}
+
+/// A number by which a device is known, in network order.
+fn guid_of(address: IpAddr) -> u64 {
+    let gid = gid_of(address);
+    // Locally administered; of IPv6 the half that tells hosts apart.
+    let host = match address {
+        IpAddr::V4(_) => u64::from_be_bytes(gid.raw[1]) & 0xffff_ffff | 0x0200_00ff << 32,
+        IpAddr::V6(_) => u64::from_be_bytes(gid.raw[1]),
+    };
+    host.to_be()
+}
+
+pub(crate) const fn mtu_code(mtu: Mtu) -> c_uint {
+    match mtu {
+        Mtu::Mtu256 => 1,
+        Mtu::Mtu512 => 2,
+        Mtu::Mtu1024 => 3,
+        Mtu::Mtu2048 => 4,
+        Mtu::Mtu4096 => 5,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_device_list(count: *mut c_int) -> *mut *mut abi::Device {
+    let devices = devices();
+    let list = libc::calloc(devices.len() + 1, size_of::<*mut abi::Device>()).cast::<*mut abi::Device>();
+    if list.is_null() {
+        return none(libc::ENOMEM);
+    }
+    for (place, device) in devices.iter().enumerate() {
+        list.add(place).write((&raw const device.base).cast_mut());
+    }
+    if !count.is_null() {
+        count.write(c_int::try_from(devices.len()).unwrap_or(c_int::MAX));
+    }
+    list
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_free_device_list(list: *mut *mut abi::Device) {
+    libc::free(list.cast());
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_device_name(device: *mut abi::Device) -> *const c_char {
+    (&raw const (*device).name).cast()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_device_guid(device: *mut abi::Device) -> u64 {
+    guid_of((*device.cast::<Named>()).address)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_device_index(device: *mut abi::Device) -> c_int {
+    let name = CStr::from_ptr(ibv_get_device_name(device));
+    let digits = name.to_str().ok().and_then(|name| name.strip_prefix("roci"));
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(-1)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_open_device(device: *mut abi::Device) -> *mut abi::Context {
+    let address = (*device.cast::<Named>()).address;
+    match open(device, address) {
+        Ok(context) => context,
+        Err(error) => {
+            eprintln!("roci-verbs: {address}: {error}");
+            none(errno(&error))
+        }
+    }
+}
+
+unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi::Context> {
+    let device = Device::open(address)?;
+    let events = device.events()?;
+    let watch = watching(&events, 0)?;
+    let absent = std::ptr::null();
+    let context = Box::new(Context {
+        base: abi::VerbsContext {
+            create_qp_ex: queue_pair::create_qp_ex,
+            get_srq_num_create_srq_ex_open_xrcd_close_xrcd: [absent; 4],
+            _abi_placeholder3: 0,
+            sz: size_of::<abi::VerbsContext>(),
+            context: abi::Context {
+                device: named,
+                ops: abi::ContextOps {
+                    _compat_to_dereg_mr: [absent; 7],
+                    alloc_mw_bind_mw_dealloc_mw: [absent; 3],
+                    _compat_create_cq: absent,
+                    poll_cq: completion::poll_cq,
+                    req_notify_cq: completion::req_notify_cq,
+                    _compat_to_destroy_srq: [absent; 7],
+                    post_srq_recv: posting::post_srq_recv,
+                    _compat_to_destroy_qp: [absent; 4],
+                    post_send: posting::post_send,
+                    post_recv: posting::post_recv,
+                    _compat_to_async_event: [absent; 5],
+                },
+                cmd_fd: -1,
+                async_fd: watch.as_raw_fd(),
+                num_comp_vectors: 1,
+                mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+                abi_compat: abi::VERBS_ABI_IS_EXTENDED,
+            },
+        },
+        device,
+        events,
+        _async: watch,
+        regions: Regions::default(),
+        queue_pairs: RwLock::default(),
+        shared: RwLock::default(),
+        has_datagrams: AtomicBool::new(false),
+        special: Mutex::default(),
+    });
+    Ok((*Box::into_raw(context)).pointer())
+}
+
+/// A descriptor that is readable while `fd` is, with flags of its own; readers are told `data`.
+pub(crate) fn watching(fd: &impl std::os::fd::AsFd, data: u64) -> io::Result<OwnedFd> {
+    // SAFETY: it makes a descriptor that nobody else has.
+    let watch = unsafe {
+        let made = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+        if made < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        OwnedFd::from_raw_fd(made)
+    };
+    watch_also(watch.as_raw_fd(), fd, data)?;
+    Ok(watch)
+}
+
+/// Has `watch` be readable while `fd` is, as well.
+pub(crate) fn watch_also(watch: c_int, fd: &impl std::os::fd::AsFd, data: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: data };
+    // SAFETY: both are open, and the event is read before the call returns.
+    let added =
+        unsafe { libc::epoll_ctl(watch, libc::EPOLL_CTL_ADD, fd.as_fd().as_raw_fd(), &raw mut event) };
+    if added < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Waits until `watch` is readable, and gives what its readers are told; `None` where it does not block and is not readable.
+pub(crate) fn wait(watch: c_int) -> io::Result<Option<u64>> {
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    // SAFETY: the flags of a descriptor, and a wait that fills one event.
+    let (flags, found) = unsafe {
+        let flags = libc::fcntl(watch, libc::F_GETFL);
+        let timeout = if flags & libc::O_NONBLOCK != 0 { 0 } else { -1 };
+        (flags, libc::epoll_wait(watch, &raw mut event, 1, timeout))
+    };
+    if flags < 0 || found < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((found > 0).then_some(event.u64))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_close_device(context: *mut abi::Context) -> c_int {
+    let context: *const Context = Context::of(context);
+    drop(Box::from_raw(context.cast_mut()));
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_device(context: *mut abi::Context, attr: *mut abi::DeviceAttr) -> c_int {
+    let guid = guid_of(Context::of(context).device.address());
+    let mut it = abi::DeviceAttr {
+        fw_ver: [0; 64],
+        node_guid: guid,
+        sys_image_guid: guid,
+        max_mr_size: u64::from(u32::MAX),
+        page_size_cap: 0xffff_f000,
+        vendor_id: 0,
+        vendor_part_id: 0,
+        hw_ver: 0,
+        max_qp: 1 << 16,
+        max_qp_wr: calls::WORKS,
+        // RNR NAKs, a system image GUID, and shared receive queues that can be resized.
+        device_cap_flags: 1 << 12 | 1 << 11 | 1 << 13,
+        max_sge: posting::PARTS,
+        max_sge_rd: posting::PARTS,
+        max_cq: 1 << 16,
+        max_cqe: 1 << 22,
+        max_mr: 1 << 16,
+        max_pd: 1 << 16,
+        max_qp_rd_atom: queue_pair::READS.into(),
+        max_ee_rd_atom: 0,
+        max_res_rd_atom: c_int::from(queue_pair::READS) << 16,
+        max_qp_init_rd_atom: queue_pair::READS.into(),
+        max_ee_init_rd_atom: 0,
+        // With this device's other accesses alone, as all devices promise.
+        atomic_cap: 1,
+        max_ee: 0,
+        max_rdd: 0,
+        max_mw: 0,
+        max_raw_ipv6_qp: 0,
+        max_raw_ethy_qp: 0,
+        max_mcast_grp: 0,
+        max_mcast_qp_attach: 0,
+        max_total_mcast_qp_attach: 0,
+        max_ah: 1 << 16,
+        max_fmr: 0,
+        max_map_per_fmr: 0,
+        max_srq: 1 << 16,
+        max_srq_wr: calls::WORKS,
+        max_srq_sge: posting::PARTS,
+        max_pkeys: 1,
+        local_ca_ack_delay: 15,
+        phys_port_cnt: 1,
+    };
+    fill(&mut it.fw_ver, concat!("rocinante ", env!("CARGO_PKG_VERSION")));
+    attr.write(it);
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_port(
+    context: *mut abi::Context,
+    port: u8,
+    attr: *mut abi::PortAttr,
+) -> c_int {
+    code(there(port, 0).map(|()| {
+        attr.write(abi::PortAttr {
+            // Active, and the link is up.
+            state: 4,
+            max_mtu: mtu_code(Mtu::Mtu4096),
+            active_mtu: mtu_code(Context::of(context).device.active_mtu()),
+            gid_tbl_len: 1,
+            // GIDs follow IP addresses.
+            port_cap_flags: 1 << 26,
+            max_msg_sz: 1 << 31,
+            bad_pkey_cntr: 0,
+            qkey_viol_cntr: 0,
+            pkey_tbl_len: 1,
+            lid: 0,
+            sm_lid: 0,
+            lmc: 0,
+            max_vl_num: 1,
+            sm_sl: 0,
+            subnet_timeout: 0,
+            init_type_reply: 0,
+            // Nobody knows what is behind a socket: one lane of 25 Gb/s.
+            active_width: 1,
+            active_speed: 32,
+            phys_state: 5,
+            link_layer: 2,
+            flags: 0,
+        });
+    }))
+}
+
+/// There is one port, with one GID and one key of partitions.
+fn there(port: u8, index: i64) -> Result<(), c_int> {
+    if port == 1 && index == 0 { Ok(()) } else { Err(libc::EINVAL) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_gid(
+    context: *mut abi::Context,
+    port: u8,
+    index: c_int,
+    gid: *mut abi::Gid,
+) -> c_int {
+    match there(port, index.into()) {
+        Ok(()) => gid.write(gid_of(Context::of(context).device.address())),
+        Err(error) => {
+            none::<()>(error);
+            return -1;
+        }
+    }
+    0
+}
+
+/// How the header's `ibv_query_gid_ex` asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _ibv_query_gid_ex(
+    context: *mut abi::Context,
+    port: u32,
+    index: u32,
+    entry: *mut abi::GidEntry,
+    _flags: u32,
+    size: size_t,
+) -> c_int {
+    match there(u8::try_from(port).unwrap_or(0), index.into()) {
+        Err(_) => libc::ENODATA,
+        Ok(()) if size < size_of::<abi::GidEntry>() => libc::EINVAL,
+        Ok(()) => {
+            // RoCEv2.
+            let gid = gid_of(Context::of(context).device.address());
+            entry.write(abi::GidEntry { gid, gid_index: 0, port_num: 1, gid_type: 2, ndev_ifindex: 0 });
+            0
+        }
+    }
+}
+
+/// How the header's `ibv_query_gid_table` asks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _ibv_query_gid_table(
+    context: *mut abi::Context,
+    entries: *mut abi::GidEntry,
+    most: size_t,
+    flags: u32,
+    size: size_t,
+) -> ssize_t {
+    if most == 0 {
+        return 0;
+    }
+    match _ibv_query_gid_ex(context, 1, 0, entries, flags, size) {
+        0 => 1,
+        error => -(error as ssize_t),
+    }
+}
+
+/// RoCEv2 is 1 here, where the file system of the kernel counts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_gid_type(
+    _context: *mut abi::Context,
+    port: u8,
+    index: c_uint,
+    kind: *mut c_uint,
+) -> c_int {
+    if there(port, index.into()).is_err() {
+        none::<()>(libc::EINVAL);
+        return -1;
+    }
+    kind.write(1);
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_pkey(
+    _context: *mut abi::Context,
+    port: u8,
+    index: c_int,
+    key: *mut u16,
+) -> c_int {
+    if there(port, index.into()).is_err() {
+        none::<()>(libc::EINVAL);
+        return -1;
+    }
+    key.write(0xffff);
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_pkey_index(_context: *mut abi::Context, port: u8, key: u16) -> c_int {
+    if port == 1 && key == 0xffff { 0 } else { -1 }
+}

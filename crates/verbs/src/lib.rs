@@ -1,0 +1,65 @@
+//! The C interface of libibverbs over the endpoint: programs that were written for RDMA NICs, as they were compiled, run without one.
+//!
+//! ```sh
+//! LD_PRELOAD=libroci_verbs.so ib_write_bw             # and at the other end: LD_PRELOAD=… ib_write_bw HOST
+//! ```
+//!
+//! Each address of this host is a device with one port and one GID. RC and UD, shared receive queues, completion channels, asynchronous
+//! events, and both ways to post (`ibv_post_send`, `ibv_wr_start`). `docs/guide/verbs.md` says what is not there.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`abi`] | structures and numbers |
+//! | [`device`] | devices, ports, GIDs, contexts |
+//! | [`memory`] | protection domains, memory regions, address handles |
+//! | [`completion`] | completion channels and queues |
+//! | [`queue_pair`] | queue pairs and their states |
+//! | [`shared`] | shared receive queues |
+//! | `posting` | requests, by lists |
+//! | `calls` | requests, by calls |
+//! | [`events`] | asynchronous events |
+//! | [`refused`] | what there is not |
+//!
+//! Every function is what its manual page says. What the pages leave to the caller is a condition of each: that objects live and are of the
+//! type they should be, that lists end, that places to be filled are there.
+#![expect(unsafe_code, reason = "the interface is C's")]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    clippy::missing_safety_doc,
+    missing_docs,
+    reason = "the manual pages of libibverbs have the contract of each function"
+)]
+
+pub mod abi;
+mod calls;
+pub mod completion;
+pub mod device;
+pub mod events;
+pub mod memory;
+mod posting;
+pub mod queue_pair;
+pub mod refused;
+pub mod shared;
+
+use libc::c_int;
+
+/// Says by `errno` why there is nothing.
+fn none<T>(error: c_int) -> *mut T {
+    // SAFETY: each thread has an `errno`.
+    unsafe { *libc::__errno_location() = error };
+    std::ptr::null_mut()
+}
+
+/// `Ok` is 0.
+fn code(result: Result<(), c_int>) -> c_int {
+    result.err().unwrap_or(0)
+}
+
+/// What the system said.
+fn errno(error: &std::io::Error) -> c_int {
+    error.raw_os_error().unwrap_or(match error.kind() {
+        std::io::ErrorKind::NotFound => libc::ENODEV,
+        std::io::ErrorKind::AddrInUse => libc::EADDRINUSE,
+        _ => libc::EINVAL,
+    })
+}

@@ -1,0 +1,264 @@
+//! Protection domains, memory regions, and address handles.
+
+use crate::device::{Context, address_of, gid_of};
+use crate::{abi, code, none};
+use libc::{c_int, c_uint, c_void};
+use roci_endpoint::{Access, Buffer, ForeignRegion, ProtectionDomain};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+/// The regions of a context, by their keys.
+#[derive(Default)]
+pub(crate) struct Regions(RwLock<HashMap<u32, ForeignRegion>>);
+
+impl Regions {
+    /// What a part of a list names, for a request; `None` where no region has all of it under that key.
+    ///
+    /// The program answers for what else refers to these octets.
+    pub(crate) unsafe fn part(&self, part: &abi::Sge) -> Option<Buffer> {
+        let regions = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        regions.get(&part.lkey)?.buffer(part.addr, part.length)
+    }
+}
+
+/// A protection domain, which cannot go before what was made from it.
+#[repr(C)]
+pub(crate) struct Domain {
+    base: abi::Pd,
+    pub(crate) pd: ProtectionDomain,
+    pub(crate) users: AtomicU32,
+}
+
+impl Domain {
+    pub(crate) unsafe fn of<'a>(pd: *mut abi::Pd) -> &'a Self {
+        &*pd.cast::<Self>()
+    }
+}
+
+/// Who uses something is counted, and it is not to go before.
+pub(crate) fn free(users: &AtomicU32) -> Result<(), c_int> {
+    if users.load(Ordering::SeqCst) == 0 { Ok(()) } else { Err(libc::EBUSY) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_alloc_pd(context: *mut abi::Context) -> *mut abi::Pd {
+    let pd = Context::of(context).device.alloc_pd();
+    let base = abi::Pd { context, handle: 0 };
+    Box::into_raw(Box::new(Domain { base, pd, users: AtomicU32::new(0) })).cast()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_dealloc_pd(pd: *mut abi::Pd) -> c_int {
+    code(free(&Domain::of(pd).users).map(|()| drop(Box::from_raw(pd.cast::<Domain>()))))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_reg_mr(
+    pd: *mut abi::Pd,
+    addr: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut abi::Mr {
+    ibv_reg_mr_iova2(pd, addr, length, addr.expose_provenance() as u64, access.cast_unsigned())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_reg_mr_iova(
+    pd: *mut abi::Pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_int,
+) -> *mut abi::Mr {
+    ibv_reg_mr_iova2(pd, addr, length, iova, access.cast_unsigned())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_reg_mr_iova2(
+    pd: *mut abi::Pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_uint,
+) -> *mut abi::Mr {
+    // A peer names octets by where they are.
+    if iova != addr.expose_provenance() as u64
+        || access & (abi::access::ZERO_BASED | abi::access::MW_BIND) != 0
+    {
+        return none(libc::EOPNOTSUPP);
+    }
+    let domain = Domain::of(pd);
+    let context = Context::of((*pd).context);
+    let region = match domain.pd.reg_foreign(addr.cast(), length, rights(access)) {
+        Ok(region) => region,
+        Err(reason) => {
+            eprintln!("roci-verbs: {length} octets of memory were not registered: {reason}");
+            return none(libc::EINVAL);
+        }
+    };
+    let key = region.key();
+    context.regions.0.write().unwrap_or_else(PoisonError::into_inner).insert(key, region);
+    domain.users.fetch_add(1, Ordering::SeqCst);
+    Box::into_raw(Box::new(abi::Mr {
+        context: (*pd).context,
+        pd,
+        addr,
+        length,
+        handle: 0,
+        lkey: key,
+        rkey: key,
+    }))
+}
+
+/// Those that say how pages are to be handled are hints.
+fn rights(access: c_uint) -> Access {
+    [
+        (abi::access::LOCAL_WRITE, Access::LOCAL_WRITE),
+        (abi::access::REMOTE_WRITE, Access::REMOTE_WRITE),
+        (abi::access::REMOTE_READ, Access::REMOTE_READ),
+        (abi::access::REMOTE_ATOMIC, Access::REMOTE_ATOMIC),
+    ]
+    .into_iter()
+    .filter(|(bit, _)| access & bit != 0)
+    .fold(Access::NONE, |all, (_, right)| all | right)
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut abi::Mr) -> c_int {
+    let mr = Box::from_raw(mr);
+    let regions = &Context::of(mr.context).regions.0;
+    // It is dropped with the lock let go: requests of other regions need not wait for that.
+    let region = regions.write().unwrap_or_else(PoisonError::into_inner).remove(&mr.lkey);
+    drop(region);
+    Domain::of(mr.pd).users.fetch_sub(1, Ordering::SeqCst);
+    0
+}
+
+/// Where datagrams go.
+#[repr(C)]
+pub(crate) struct Handle {
+    base: abi::Ah,
+    pub(crate) address: IpAddr,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_create_ah(pd: *mut abi::Pd, attr: *mut abi::AhAttr) -> *mut abi::Ah {
+    // RoCE knows addresses alone.
+    if (*attr).is_global == 0 || (*attr).port_num != 1 {
+        return none(libc::EINVAL);
+    }
+    let base = abi::Ah { context: (*pd).context, pd, handle: 0 };
+    Box::into_raw(Box::new(Handle { base, address: address_of(&(*attr).grh.dgid) })).cast()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_destroy_ah(ah: *mut abi::Ah) -> c_int {
+    drop(Box::from_raw(ah.cast::<Handle>()));
+    0
+}
+
+/// The address of who sent a datagram, as its header says it, which lies before it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_init_ah_from_wc(
+    _context: *mut abi::Context,
+    port: u8,
+    wc: *mut abi::Wc,
+    grh: *mut c_void,
+    attr: *mut abi::AhAttr,
+) -> c_int {
+    if (*wc).wc_flags & abi::wc::GRH == 0 || grh.is_null() {
+        none::<()>(libc::EINVAL);
+        return -1;
+    }
+    let octets = grh.cast::<[u8; abi::GRH as usize]>().read_unaligned();
+    let grh = abi::GlobalRoute { dgid: gid_of(header::source(&octets)), hop_limit: 64, ..Default::default() };
+    attr.write(abi::AhAttr { grh, is_global: 1, port_num: port, ..Default::default() });
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_create_ah_from_wc(
+    pd: *mut abi::Pd,
+    wc: *mut abi::Wc,
+    grh: *mut c_void,
+    port: u8,
+) -> *mut abi::Ah {
+    let mut attr = abi::AhAttr::default();
+    match ibv_init_ah_from_wc((*pd).context, port, wc, grh, &raw mut attr) {
+        0 => ibv_create_ah(pd, &raw mut attr),
+        _ => std::ptr::null_mut(),
+    }
+}
+
+/// The 40 octets before a datagram: of IPv6 its header, of IPv4 its header in the last 20 (IBTA Annex A17 §4.5.2).
+pub(crate) mod header {
+    use crate::abi::GRH;
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    const OCTETS: usize = GRH as usize;
+
+    /// As far as the endpoint tells: addresses, UDP, and the length of what follows the 20 or 40 octets.
+    pub(crate) fn made(source: IpAddr, destination: IpAddr, length: u16) -> [u8; OCTETS] {
+        const UDP: u8 = 17;
+        const HOPS: u8 = 64;
+        let mut octets = [0; OCTETS];
+        match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                octets[20] = 0x45;
+                octets[22..24].copy_from_slice(&length.saturating_add(20).to_be_bytes());
+                [octets[28], octets[29]] = [HOPS, UDP];
+                octets[32..36].copy_from_slice(&source.octets());
+                octets[36..].copy_from_slice(&destination.octets());
+                let words =
+                    octets[20..].chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+                let sum: u32 = words.sum();
+                let sum = (sum & 0xffff) + (sum >> 16);
+                #[expect(clippy::cast_possible_truncation, reason = "the carry is added")]
+                octets[30..32].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+            }
+            (source, destination) => {
+                let v6 = |address| match address {
+                    IpAddr::V4(address) => address.to_ipv6_mapped(),
+                    IpAddr::V6(address) => address,
+                };
+                octets[0] = 0x60;
+                octets[4..6].copy_from_slice(&length.to_be_bytes());
+                [octets[6], octets[7]] = [UDP, HOPS];
+                octets[8..24].copy_from_slice(&v6(source).octets());
+                octets[24..].copy_from_slice(&v6(destination).octets());
+            }
+        }
+        octets
+    }
+
+    pub(crate) fn source(octets: &[u8; OCTETS]) -> IpAddr {
+        let part = |at: usize| octets[at];
+        if octets[0] >> 4 == 6 {
+            Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|place| part(8 + place))).into()
+        } else {
+            Ipv4Addr::from(std::array::from_fn::<u8, 4, _>(|place| part(32 + place))).into()
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_header_has_its_addresses_where_the_annex_puts_them_and_a_checksum_that_is_right() {
+            let [near, far] = ["10.0.0.1", "10.0.0.2"].map(|it| it.parse::<IpAddr>().unwrap_or(near_v6()));
+            let octets = made(near, far, 100);
+            assert_eq!((source(&octets), &octets[..20]), (near, &[0; 20][..]));
+            let sum: u32 = octets[20..].chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1])).sum();
+            assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+            let octets = made(near_v6(), near_v6(), 100);
+            assert_eq!((source(&octets), octets[0], &octets[4..6]), (near_v6(), 0x60, &[0, 100][..]));
+        }
+
+        fn near_v6() -> IpAddr {
+            IpAddr::V6(Ipv6Addr::LOCALHOST)
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! Requests, as lists of them are posted.
+
+use crate::abi;
+use crate::device::Context;
+use crate::memory::{Handle, Regions, header};
+use crate::queue_pair::QueuePair;
+use crate::shared::Shared;
+use abi::{send_flags as flags, wr_opcode as opcode};
+use libc::{c_int, c_uint};
+use roci_endpoint::{Buffer, Qpn, RecvWr, RemoteMemory, SendWr, Slice, WrError};
+use std::net::IpAddr;
+use std::sync::PoisonError;
+
+/// Parts that a request gathers from or scatters to.
+pub(crate) const PARTS: c_int = 32;
+
+/// What is known of requests that the endpoint's completions do not tell all of.
+pub(crate) enum Note {
+    /// The result of an atomic goes there.
+    Atomic { wr_id: u64, signaled: bool, into: Buffer },
+    /// The header of a datagram goes there.
+    Datagram { wr_id: u64, header: Vec<Buffer> },
+}
+
+/// All of them, by the names under which their requests were posted.
+#[derive(Default)]
+pub(crate) struct Special {
+    notes: Vec<Option<Note>>,
+    free: Vec<usize>,
+}
+
+impl Special {
+    fn keep(&mut self, note: Note) -> u64 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.notes.push(None);
+            self.notes.len() - 1
+        });
+        self.notes[place] = Some(note);
+        place as u64
+    }
+
+    pub(crate) fn take(&mut self, name: u64) -> Option<Note> {
+        let place = usize::try_from(name).ok()?;
+        let note = self.notes.get_mut(place)?.take();
+        self.free.extend(note.is_some().then_some(place));
+        note
+    }
+}
+
+/// The queue pair of a number, while it lives.
+pub(crate) fn alive(context: &Context, number: u32) -> Option<*mut QueuePair> {
+    let alive = context.queue_pairs.read().unwrap_or_else(PoisonError::into_inner);
+    alive.get(&number).map(|it| it.0)
+}
+
+/// Whether the queue pair of a number has datagrams.
+pub(crate) fn has_datagrams(context: &Context, number: u32) -> bool {
+    let alive = context.queue_pairs.read().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: it is in the table, which it leaves before it is freed.
+    alive.get(&number).is_some_and(|it| unsafe { &*it.0 }.is_datagrams())
+}
+
+/// Puts the header before a datagram of `length` octets from `source`.
+pub(crate) fn put_header(places: Vec<Buffer>, context: &Context, source: IpAddr, length: u32) {
+    // UDP, BTH, DETH and the ICRC lie between.
+    const BETWEEN: u32 = 8 + 12 + 8 + 4;
+    let length = u16::try_from(length + BETWEEN).unwrap_or(u16::MAX);
+    let octets = header::made(source, context.device.address(), length);
+    let mut rest = &octets[..];
+    for mut place in places {
+        let (now, later) = rest.split_at(rest.len().min(place.len()));
+        // It is as long as what is put there.
+        let _ = place.write(0, now);
+        rest = later;
+    }
+}
+
+/// What a request is to do, without what it takes.
+pub(crate) struct Asked {
+    pub(crate) wr_id: u64,
+    pub(crate) flags: c_uint,
+    pub(crate) opcode: c_uint,
+    /// As C has it.
+    pub(crate) imm_data: u32,
+    pub(crate) remote: RemoteMemory,
+    /// Of atomics: what to add or to compare with, and what to put there.
+    pub(crate) operands: (u64, u64),
+    pub(crate) datagram: Option<(IpAddr, u32, u32)>,
+}
+
+/// What a request takes.
+pub(crate) enum Data<'a> {
+    Parts(&'a [abi::Sge]),
+    Octets(Vec<u8>),
+}
+
+/// A list with its length.
+unsafe fn parts<'a>(list: *const abi::Sge, count: c_int) -> Result<&'a [abi::Sge], c_int> {
+    match count {
+        0 => Ok(&[]),
+        1..=PARTS if !list.is_null() => Ok(std::slice::from_raw_parts(list, count.cast_unsigned() as usize)),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// The octets of parts, wherever they are.
+unsafe fn copied(parts: &[abi::Sge]) -> Vec<u8> {
+    let mut octets = Vec::new();
+    for part in parts {
+        let start = std::ptr::with_exposed_provenance::<u8>(usize::try_from(part.addr).unwrap_or(0));
+        if part.length > 0 {
+            octets.extend_from_slice(std::slice::from_raw_parts(start, part.length as usize));
+        }
+    }
+    octets
+}
+
+/// Parts as buffers; those without octets are left out, whatever their keys.
+unsafe fn buffers(regions: &Regions, parts: &[abi::Sge]) -> Result<Vec<Buffer>, c_int> {
+    let parts = parts.iter().filter(|part| part.length > 0);
+    parts.map(|part| regions.part(part).ok_or(libc::EINVAL)).collect()
+}
+
+/// A request that the endpoint is to be posted, and the name of what is known of it besides.
+pub(crate) type Made = (SendWr, Option<u64>);
+
+/// The request that is asked for.
+pub(crate) unsafe fn request(qp: &QueuePair, asked: &Asked, data: Data<'_>) -> Result<Made, c_int> {
+    let context = qp.context();
+    let signaled = qp.sig_all || asked.flags & flags::SIGNALED != 0;
+    let (remote, regions) = (asked.remote, &context.regions);
+    let outgoing = |made: &dyn Fn(Out) -> SendWr| -> Result<SendWr, c_int> {
+        match data {
+            Data::Octets(ref octets) => Ok(made(Out::Octets(octets))),
+            Data::Parts([one]) if one.length > 0 => {
+                Ok(made(Out::Slice(regions.part(one).ok_or(libc::EINVAL)?.freeze())))
+            }
+            Data::Parts(parts) => {
+                let slices: Vec<_> = buffers(regions, parts)?.into_iter().map(Buffer::freeze).collect();
+                if slices.is_empty() {
+                    return Ok(made(Out::Octets(&[])));
+                }
+                let first = slices[0].clone();
+                Ok(made(Out::Slice(first)).gather(slices))
+            }
+        }
+    };
+    let into = || match data {
+        Data::Parts(parts) => buffers(regions, parts),
+        Data::Octets(_) => Err(libc::EINVAL),
+    };
+    let mut made = match (asked.opcode, asked.datagram) {
+        (opcode::SEND | opcode::SEND_WITH_IMM, Some((address, qpn, q_key))) if qp.is_datagrams() => {
+            let qpn = Qpn::new(qpn & 0xff_ffff);
+            outgoing(&|out| match out {
+                Out::Octets(octets) => SendWr::datagram_inline(octets, address, qpn, q_key),
+                Out::Slice(slice) => SendWr::datagram(slice, address, qpn, q_key),
+            })?
+        }
+        _ if qp.is_datagrams() => return Err(libc::EINVAL),
+        (opcode::SEND | opcode::SEND_WITH_IMM | opcode::SEND_WITH_INV, _) => outgoing(&|out| match out {
+            Out::Octets(octets) => SendWr::send_inline(octets),
+            Out::Slice(slice) => SendWr::send(slice),
+        })?,
+        (opcode::RDMA_WRITE | opcode::RDMA_WRITE_WITH_IMM, _) => outgoing(&|out| match out {
+            Out::Octets(octets) => SendWr::write_inline(octets, remote),
+            Out::Slice(slice) => SendWr::write(slice, remote),
+        })?,
+        (opcode::RDMA_READ, _) => {
+            let (mut into, mut first) = (into()?, into()?);
+            first.truncate(1);
+            match (into.len(), first.pop()) {
+                (_, None) => return Err(libc::EINVAL),
+                (1, _) => SendWr::read(into.remove(0), remote),
+                (_, Some(first)) => SendWr::read(first, remote).scatter(into),
+            }
+        }
+        (opcode::ATOMIC_CMP_AND_SWP | opcode::ATOMIC_FETCH_AND_ADD, _) => {
+            let mut into = into()?;
+            let into = into.pop().filter(|it| into.is_empty() && it.len() == 8).ok_or(libc::EINVAL)?;
+            let note = Note::Atomic { wr_id: asked.wr_id, signaled, into };
+            let name = context.special.lock().unwrap_or_else(PoisonError::into_inner).keep(note);
+            let (first, second) = asked.operands;
+            let made = match asked.opcode {
+                opcode::ATOMIC_CMP_AND_SWP => SendWr::compare_swap(remote, first, second),
+                _ => SendWr::fetch_add(remote, first),
+            };
+            return Ok((flagged(made.wr_id(name), asked.flags), Some(name)));
+        }
+        _ => return Err(libc::EOPNOTSUPP),
+    };
+    match asked.opcode {
+        opcode::SEND_WITH_IMM | opcode::RDMA_WRITE_WITH_IMM => made = made.imm(u32::from_be(asked.imm_data)),
+        opcode::SEND_WITH_INV => made = made.invalidate(asked.imm_data),
+        _ => {}
+    }
+    made = flagged(made.wr_id(asked.wr_id), asked.flags);
+    Ok((if signaled { made } else { made.unsignaled() }, None))
+}
+
+/// What leaves with a request.
+enum Out<'a> {
+    Octets(&'a [u8]),
+    Slice(Slice),
+}
+
+fn flagged(mut made: SendWr, given: c_uint) -> SendWr {
+    if given & flags::FENCE != 0 {
+        made = made.fence();
+    }
+    if given & flags::SOLICITED != 0 {
+        made = made.solicited();
+    }
+    made
+}
+
+pub(crate) fn refusal(error: WrError) -> c_int {
+    match error {
+        WrError::QueueFull => libc::ENOMEM,
+        WrError::Address(_) => libc::EHOSTUNREACH,
+        _ => libc::EINVAL,
+    }
+}
+
+unsafe fn asked(wr: &abi::SendWr) -> Asked {
+    let mut asked = Asked {
+        wr_id: wr.wr_id,
+        flags: wr.send_flags,
+        opcode: wr.opcode,
+        imm_data: wr.imm_data,
+        remote: RemoteMemory::default(),
+        operands: (0, 0),
+        datagram: None,
+    };
+    match wr.opcode {
+        opcode::ATOMIC_CMP_AND_SWP | opcode::ATOMIC_FETCH_AND_ADD => {
+            let it = wr.wr.atomic;
+            asked.remote = RemoteMemory { address: it.remote_addr, rkey: it.rkey };
+            asked.operands = (it.compare_add, it.swap);
+        }
+        opcode::RDMA_WRITE | opcode::RDMA_WRITE_WITH_IMM | opcode::RDMA_READ => {
+            let it = wr.wr.rdma;
+            asked.remote = RemoteMemory { address: it.remote_addr, rkey: it.rkey };
+        }
+        _ => {}
+    }
+    asked
+}
+
+pub(crate) unsafe extern "C" fn post_send(
+    qp: *mut abi::Qp,
+    mut wr: *mut abi::SendWr,
+    bad: *mut *mut abi::SendWr,
+) -> c_int {
+    let it = QueuePair::of(qp);
+    let first = wr;
+    let (mut made, mut error) = (Vec::new(), 0);
+    while !wr.is_null() {
+        match one(it, &*wr) {
+            Ok(request) => made.push(request),
+            Err(refused) => {
+                error = refused;
+                break;
+            }
+        }
+        wr = (*wr).next;
+    }
+    let count = made.len();
+    let posted = post_all(it, made);
+    if let Err((posted, refused)) = posted {
+        // The one that was refused is as far from the first.
+        wr = (0..posted).fold(first, |wr, _| (*wr).next);
+        error = refused;
+        debug_assert!(posted < count, "one of those that were made");
+    }
+    if error != 0 && !bad.is_null() {
+        bad.write(wr);
+    }
+    error
+}
+
+/// Posts requests; where one is refused, how many were posted before it, and why it was.
+pub(crate) fn post_all(qp: &QueuePair, mut made: Vec<Made>) -> Result<(), (usize, c_int)> {
+    let refused = match made.len() {
+        0 => return Ok(()),
+        1 => {
+            let (request, name) = made.remove(0);
+            match qp.qp.post_send(request) {
+                Ok(()) => return Ok(()),
+                Err(refused) => (0, refusal(refused.error), vec![name]),
+            }
+        }
+        _ => {
+            let (requests, mut names): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+            match qp.qp.post_sends(requests) {
+                Ok(_) => return Ok(()),
+                Err(refused) => (refused.posted, refusal(refused.error), names.split_off(refused.posted)),
+            }
+        }
+    };
+    let (posted, error, names) = refused;
+    forget(qp, names);
+    Err((posted, error))
+}
+
+/// Drops requests that are not to be posted.
+pub(crate) fn let_go(qp: &QueuePair, made: Vec<Made>) {
+    forget(qp, made.into_iter().map(|(_, name)| name).collect());
+}
+
+fn forget(qp: &QueuePair, names: Vec<Option<u64>>) {
+    // SAFETY: the context outlives its queue pairs.
+    let mut special = unsafe { qp.context() }.special.lock().unwrap_or_else(PoisonError::into_inner);
+    names.into_iter().flatten().for_each(|name| drop(special.take(name)));
+}
+
+unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
+    let parts = parts(wr.sg_list, wr.num_sge)?;
+    let mut asked = asked(wr);
+    if qp.is_datagrams() {
+        let it = wr.wr.ud;
+        if it.ah.is_null() {
+            return Err(libc::EINVAL);
+        }
+        asked.datagram = Some(((*it.ah.cast::<Handle>()).address, it.remote_qpn, it.remote_qkey));
+    }
+    let data = match wr.send_flags & flags::INLINE {
+        0 => Data::Parts(parts),
+        _ => Data::Octets(copied(parts)),
+    };
+    request(qp, &asked, data)
+}
+
+/// A receive request; of a datagram the first octets are its header's, under the name that is given as well.
+unsafe fn receive(
+    context: &Context,
+    wr: &abi::RecvWr,
+    is_datagram: bool,
+) -> Result<(RecvWr, Option<u64>), c_int> {
+    let (list, regions) = (parts(wr.sg_list, wr.num_sge)?, &context.regions);
+    let mut name = None;
+    let mut into = if is_datagram {
+        let (front, rest) = split(list, abi::GRH).ok_or(libc::EINVAL)?;
+        let (header, rest) = (buffers(regions, &front)?, buffers(regions, &rest)?);
+        let note = Note::Datagram { wr_id: wr.wr_id, header };
+        name = Some(context.special.lock().unwrap_or_else(PoisonError::into_inner).keep(note));
+        rest
+    } else {
+        buffers(regions, list)?
+    };
+    let made = match into.len() {
+        0 => RecvWr::empty(),
+        1 => RecvWr::new(into.remove(0)),
+        _ => RecvWr::scatter(into),
+    };
+    Ok((made.wr_id(name.unwrap_or(wr.wr_id)), name))
+}
+
+/// Parts of `length` octets at the front, and the rest; `None` where there are fewer.
+fn split(parts: &[abi::Sge], length: u32) -> Option<(Vec<abi::Sge>, Vec<abi::Sge>)> {
+    let (mut front, mut rest, mut left) = (Vec::new(), Vec::new(), length);
+    for part in parts {
+        let now = left.min(part.length);
+        left -= now;
+        front.push(abi::Sge { length: now, ..*part });
+        rest.push(abi::Sge { addr: part.addr + u64::from(now), length: part.length - now, ..*part });
+    }
+    (left == 0).then_some((front, rest))
+}
+
+/// Posts a list one after the other.
+unsafe fn receives(
+    context: &Context,
+    mut wr: *mut abi::RecvWr,
+    bad: *mut *mut abi::RecvWr,
+    is_datagram: bool,
+    post: impl Fn(RecvWr) -> Result<(), c_int>,
+) -> c_int {
+    while !wr.is_null() {
+        let posted = receive(context, &*wr, is_datagram).and_then(|(request, name)| {
+            post(request).inspect_err(|_| {
+                let special = || context.special.lock().unwrap_or_else(PoisonError::into_inner);
+                drop(name.and_then(|name| special().take(name)));
+            })
+        });
+        if let Err(error) = posted {
+            if !bad.is_null() {
+                bad.write(wr);
+            }
+            return error;
+        }
+        wr = (*wr).next;
+    }
+    0
+}
+
+pub(crate) unsafe extern "C" fn post_recv(
+    qp: *mut abi::Qp,
+    wr: *mut abi::RecvWr,
+    bad: *mut *mut abi::RecvWr,
+) -> c_int {
+    let it = QueuePair::of(qp);
+    receives(it.context(), wr, bad, it.is_datagrams(), |request| {
+        it.qp.post_recv(request).map_err(|refused| refusal(refused.error))
+    })
+}
+
+pub(crate) unsafe extern "C" fn post_srq_recv(
+    srq: *mut abi::Srq,
+    wr: *mut abi::RecvWr,
+    bad: *mut *mut abi::RecvWr,
+) -> c_int {
+    receives(Context::of((*srq).context), wr, bad, false, |request| {
+        Shared::of(srq).srq.post_recv(request).map_err(|refused| refusal(refused.error))
+    })
+}

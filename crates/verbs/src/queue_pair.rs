@@ -1,0 +1,354 @@
+//! Queue pairs and their states.
+
+use crate::abi::{self, attr_mask as mask, qp_state as state, qp_type};
+use crate::calls::{self, Batch};
+use crate::completion::Queue;
+use crate::device::{Alive, Context, address_of};
+use crate::memory::Domain;
+use crate::shared::Shared;
+use crate::{code, none, posting};
+use libc::{c_int, c_uint};
+use roci_endpoint::{Change, Mtu, Psn, QpInfo, QpState, Qpn, Span, Transition};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+/// READs and atomics that may be outstanding, at either end.
+pub(crate) const READS: u8 = 16;
+
+#[repr(C)]
+pub(crate) struct QueuePair {
+    /// All of it, whether it was made to be posted to by calls or not.
+    base: abi::QpEx,
+    pub(crate) qp: roci_endpoint::QueuePair,
+    pub(crate) sig_all: bool,
+    has_calls: bool,
+    init: abi::QpInitAttr,
+    /// What it was told last.
+    attr: Mutex<abi::QpAttr>,
+    pub(crate) batch: Batch,
+}
+
+impl QueuePair {
+    pub(crate) unsafe fn of<'a>(qp: *mut abi::Qp) -> &'a Self {
+        &*qp.cast::<Self>()
+    }
+
+    pub(crate) fn is_datagrams(&self) -> bool {
+        self.init.qp_type == qp_type::UD
+    }
+
+    pub(crate) unsafe fn context(&self) -> &Context {
+        Context::of(self.base.qp_base.context)
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_create_qp(pd: *mut abi::Pd, init: *mut abi::QpInitAttr) -> *mut abi::Qp {
+    match create(pd, &mut *init, None) {
+        Ok(qp) => qp,
+        Err(error) => none(error),
+    }
+}
+
+/// What `comp_mask` says to be there.
+const HAS_PD: u32 = 1;
+const HAS_CREATE_FLAGS: u32 = 4;
+const HAS_SEND_OPS: u32 = 64;
+
+pub(crate) unsafe extern "C" fn create_qp_ex(
+    _context: *mut abi::Context,
+    init: *mut abi::QpInitAttrEx,
+) -> *mut abi::Qp {
+    let it = &mut *init;
+    let has_flags = it.comp_mask & HAS_CREATE_FLAGS != 0 && it.create_flags != 0;
+    if it.comp_mask & !(HAS_PD | HAS_CREATE_FLAGS | HAS_SEND_OPS) != 0 || has_flags {
+        return none(libc::EOPNOTSUPP);
+    }
+    if it.comp_mask & HAS_PD == 0 {
+        return none(libc::EINVAL);
+    }
+    let calls = (it.comp_mask & HAS_SEND_OPS != 0).then_some(it.send_ops_flags);
+    if calls.is_some_and(|asked| asked & !calls::POSSIBLE != 0) {
+        return none(libc::EOPNOTSUPP);
+    }
+    let mut attr = abi::QpInitAttr {
+        qp_context: it.qp_context,
+        send_cq: it.send_cq,
+        recv_cq: it.recv_cq,
+        srq: it.srq,
+        cap: it.cap,
+        qp_type: it.qp_type,
+        sq_sig_all: it.sq_sig_all,
+    };
+    match create(it.pd, &mut attr, calls) {
+        Ok(qp) => {
+            it.cap = attr.cap;
+            qp
+        }
+        Err(error) => none(error),
+    }
+}
+
+unsafe fn create(
+    pd: *mut abi::Pd,
+    init: &mut abi::QpInitAttr,
+    calls: Option<u64>,
+) -> Result<*mut abi::Qp, c_int> {
+    if ![qp_type::RC, qp_type::UD].contains(&init.qp_type) {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let (cap, parts) = (&mut init.cap, posting::PARTS.cast_unsigned());
+    let too_many = cap.max_send_wr.max(cap.max_recv_wr) > calls::WORKS.cast_unsigned()
+        || cap.max_send_sge.max(cap.max_recv_sge) > parts
+        || cap.max_inline_data as usize > roci_endpoint::INLINE_MAX;
+    if too_many || init.send_cq.is_null() || init.recv_cq.is_null() {
+        return Err(libc::EINVAL);
+    }
+    // Headers of datagrams lie apart from them, in requests whose queue pair is known.
+    if init.qp_type == qp_type::UD && !init.srq.is_null() {
+        return Err(libc::EOPNOTSUPP);
+    }
+    cap.max_send_sge = cap.max_send_sge.max(1);
+    cap.max_recv_sge = cap.max_recv_sge.max(1);
+    let (domain, context) = (Domain::of(pd), Context::of((*pd).context));
+    let (sends, receives) = (Queue::of(init.send_cq), Queue::of(init.recv_cq));
+    let builder = domain.pd.create_qp(&sends.cq, &receives.cq);
+    let mut builder = builder.max_send_wr(cap.max_send_wr).max_recv_wr(cap.max_recv_wr);
+    if init.qp_type == qp_type::UD {
+        builder = builder.datagrams(0);
+        context.has_datagrams.store(true, Ordering::SeqCst);
+    }
+    if !init.srq.is_null() {
+        builder = builder.srq(&Shared::of(init.srq).srq);
+    }
+    let qp = builder.build().map_err(|error| {
+        eprintln!("roci-verbs: {error}");
+        libc::EINVAL
+    })?;
+    let number = qp.qp_num().get();
+    let made = Box::into_raw(Box::new(QueuePair {
+        base: calls::made(abi::Qp {
+            context: (*pd).context,
+            qp_context: init.qp_context,
+            pd,
+            send_cq: init.send_cq,
+            recv_cq: init.recv_cq,
+            srq: init.srq,
+            handle: 0,
+            qp_num: number,
+            state: state::RESET,
+            qp_type: init.qp_type,
+            mutex: libc::PTHREAD_MUTEX_INITIALIZER,
+            cond: libc::PTHREAD_COND_INITIALIZER,
+            events_completed: 0,
+        }),
+        qp,
+        sig_all: init.sq_sig_all != 0,
+        has_calls: calls.is_some(),
+        init: *init,
+        attr: Mutex::default(),
+        batch: Batch::default(),
+    }));
+    count(&(*made).init, pd, |users| users.fetch_add(1, Ordering::SeqCst));
+    context.queue_pairs.write().unwrap_or_else(PoisonError::into_inner).insert(number, Alive(made));
+    Ok(made.cast())
+}
+
+/// Has all that a queue pair uses count it.
+unsafe fn count(
+    init: &abi::QpInitAttr,
+    pd: *mut abi::Pd,
+    change: impl Fn(&std::sync::atomic::AtomicU32) -> u32,
+) {
+    change(&Domain::of(pd).users);
+    change(&Queue::of(init.send_cq).users);
+    change(&Queue::of(init.recv_cq).users);
+    if !init.srq.is_null() {
+        change(&Shared::of(init.srq).users);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut abi::Qp) -> c_int {
+    let (number, context) = ((*qp).qp_num, QueuePair::of(qp).context());
+    context.queue_pairs.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
+    let it = Box::from_raw(qp.cast::<QueuePair>());
+    let (init, pd) = (it.init, it.base.qp_base.pd);
+    drop(it);
+    count(&init, pd, |users| users.fetch_sub(1, Ordering::SeqCst));
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_qp_to_qp_ex(qp: *mut abi::Qp) -> *mut abi::QpEx {
+    if QueuePair::of(qp).has_calls { qp.cast() } else { std::ptr::null_mut() }
+}
+
+/// What a change of state has to say besides (IBTA Vol 1 §11.2.5.2).
+fn needed(to: c_uint, is_datagrams: bool) -> c_int {
+    match (to, is_datagrams) {
+        (state::INIT, false) => mask::PKEY_INDEX | mask::PORT | mask::ACCESS_FLAGS,
+        (state::INIT, true) => mask::PKEY_INDEX | mask::PORT | mask::QKEY,
+        (state::RTR, false) => {
+            mask::AV
+                | mask::PATH_MTU
+                | mask::DEST_QPN
+                | mask::RQ_PSN
+                | mask::MAX_DEST_RD_ATOMIC
+                | mask::MIN_RNR_TIMER
+        }
+        (state::RTS, false) => {
+            mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::SQ_PSN | mask::MAX_QP_RD_ATOMIC
+        }
+        (state::RTS, true) => mask::SQ_PSN,
+        _ => 0,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_modify_qp(qp: *mut abi::Qp, attr: *mut abi::QpAttr, what: c_int) -> c_int {
+    code(modify(qp, &*attr, what))
+}
+
+unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -> Result<(), c_int> {
+    let it = QueuePair::of(qp);
+    let now = current(it, (*qp).state);
+    let to = if what & mask::STATE != 0 { attr.qp_state } else { now };
+    let has = |bit| what & bit != 0;
+    if has(mask::ALT_PATH | mask::RATE_LIMIT | mask::CAP) {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let lacks = needed(to, it.is_datagrams()) & !what != 0;
+    let is_new = to != now && !(now == state::SQD && to == state::RTS);
+    if is_new && lacks
+        || has(mask::PORT) && attr.port_num != 1
+        || has(mask::PKEY_INDEX) && attr.pkey_index != 0
+    {
+        return Err(libc::EINVAL);
+    }
+    let change = change(attr, what)?;
+    let given = |transition| Change { transition, ..change };
+    let real = it.qp.state();
+    let changed = match (now, to) {
+        (_, state::RESET) if real == QpState::Init && now == state::RESET => Ok(()),
+        (_, state::RESET) => {
+            it.qp.modify(&Change { transition: Some(Transition::Reset), ..Change::default() })
+        }
+        (_, state::ERR) => it.qp.modify(&Change { transition: Some(Transition::Fail), ..Change::default() }),
+        (state::RESET, state::INIT) => {
+            let again = (real == QpState::Reset).then_some(Transition::Initialize);
+            it.qp.modify(&given(again))
+        }
+        (state::INIT, state::INIT) => it.qp.modify(&change),
+        // A queue pair of datagrams is in RTS from the beginning.
+        (state::INIT, state::RTR) | (state::RTR, state::RTS)
+            if it.is_datagrams() && real == QpState::ReadyToSend =>
+        {
+            it.qp.modify(&Change { send_psn: None, receive_psn: None, ..change })
+        }
+        (state::INIT, state::RTR) if it.is_datagrams() => it.qp.modify(&given(Some(Transition::Receive))),
+        (state::INIT, state::RTR) => {
+            if attr.ah_attr.is_global == 0 {
+                eprintln!(
+                    "roci-verbs: RoCE knows peers by their GIDs: name one's own (index 0), as by `-g 0`"
+                );
+                return Err(libc::EINVAL);
+            }
+            let address = address_of(&attr.ah_attr.grh.dgid);
+            let (qpn, psn) = (Qpn::new(attr.dest_qp_num), Psn::new(attr.rq_psn & 0xff_ffff));
+            it.qp.ready_to_receive(QpInfo { address, qpn, psn }, &change)
+        }
+        (state::RTR | state::SQD, state::RTS) => it.qp.modify(&given(Some(Transition::Send))),
+        (state::RTS, state::SQD) => it.qp.modify(&given(Some(Transition::Drain))),
+        (state::RTS, state::RTS) | (state::SQD, state::SQD) => it.qp.modify(&change),
+        _ => return Err(libc::EINVAL),
+    };
+    changed.map_err(|error| {
+        eprintln!("roci-verbs: {error}");
+        libc::EINVAL
+    })?;
+    (*qp).state = to;
+    remember(&mut it.attr.lock().unwrap_or_else(PoisonError::into_inner), attr, what);
+    Ok(())
+}
+
+/// The state as C counts: what the program made of it, or that it has failed since.
+fn current(it: &QueuePair, known: c_uint) -> c_uint {
+    if it.qp.state() == QpState::Error { state::ERR } else { known }
+}
+
+/// The attributes that the endpoint knows as well.
+fn change(attr: &abi::QpAttr, what: c_int) -> Result<Change, c_int> {
+    let has = |bit| what & bit != 0;
+    let mtu = |code: c_uint| Mtu::from_octets(128u16.checked_shl(code).unwrap_or(0)).ok_or(libc::EINVAL);
+    if has(mask::TIMEOUT) && attr.timeout > 31 || has(mask::MIN_RNR_TIMER) && attr.min_rnr_timer > 31 {
+        return Err(libc::EINVAL);
+    }
+    let reads = |bit, count: u8| {
+        if has(bit) && count > READS { Err(libc::EINVAL) } else { Ok(has(bit).then_some(count)) }
+    };
+    let timeout = match attr.timeout {
+        0 => Span::ZERO,
+        exponent => Span::from_nanos(4096 << (exponent & 31)),
+    };
+    Ok(Change {
+        send_psn: has(mask::SQ_PSN).then(|| Psn::new(attr.sq_psn & 0xff_ffff)),
+        mtu: if has(mask::PATH_MTU) { Some(mtu(attr.path_mtu)?.octets()) } else { None },
+        timeout: has(mask::TIMEOUT).then_some(timeout),
+        retry: has(mask::RETRY_CNT).then_some(attr.retry_cnt),
+        rnr_retry: has(mask::RNR_RETRY).then_some(attr.rnr_retry),
+        min_rnr_timer: has(mask::MIN_RNR_TIMER).then(|| roci_wire::rnr_delay(attr.min_rnr_timer)),
+        max_rd_atomic: reads(mask::MAX_QP_RD_ATOMIC, attr.max_rd_atomic)?,
+        max_dest_rd_atomic: reads(mask::MAX_DEST_RD_ATOMIC, attr.max_dest_rd_atomic)?,
+        q_key: has(mask::QKEY).then_some(attr.qkey),
+        ..Change::default()
+    })
+}
+
+/// For who asks later.
+fn remember(known: &mut abi::QpAttr, attr: &abi::QpAttr, what: c_int) {
+    macro_rules! keep {
+        ($($bit:ident: $($field:ident),+;)*) => {
+            $(if what & mask::$bit != 0 { $(known.$field = attr.$field;)+ })*
+        };
+    }
+    keep! {
+        EN_SQD_ASYNC_NOTIFY: en_sqd_async_notify;
+        ACCESS_FLAGS: qp_access_flags;
+        PKEY_INDEX: pkey_index;
+        PORT: port_num;
+        QKEY: qkey;
+        AV: ah_attr;
+        PATH_MTU: path_mtu;
+        TIMEOUT: timeout;
+        RETRY_CNT: retry_cnt;
+        RNR_RETRY: rnr_retry;
+        RQ_PSN: rq_psn;
+        SQ_PSN: sq_psn;
+        MAX_QP_RD_ATOMIC: max_rd_atomic;
+        MIN_RNR_TIMER: min_rnr_timer;
+        MAX_DEST_RD_ATOMIC: max_dest_rd_atomic;
+        DEST_QPN: dest_qp_num;
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_qp(
+    qp: *mut abi::Qp,
+    attr: *mut abi::QpAttr,
+    _what: c_int,
+    init: *mut abi::QpInitAttr,
+) -> c_int {
+    let it = QueuePair::of(qp);
+    let mut told = *it.attr.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = current(it, (*qp).state);
+    (*qp).state = now;
+    (told.qp_state, told.cur_qp_state, told.cap) = (now, now, it.init.cap);
+    if let Ok(status) = it.qp.query() {
+        told.sq_draining = status.sq_draining.into();
+        (told.sq_psn, told.rq_psn) = (status.send_psn.get(), status.receive_psn.get());
+    }
+    attr.write(told);
+    init.write(it.init);
+    0
+}

@@ -1,0 +1,107 @@
+//! Structures lie in memory as the header of libibverbs has them: a C compiler compares.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+use roci_verbs::abi;
+use std::io::Write;
+use std::mem::offset_of;
+use std::process::{Command, Stdio};
+
+/// Assertions about the size of a structure and where its fields are.
+macro_rules! assertions {
+    ($($rust:ident $c:literal: $($field:tt $(as $name:literal)?),*;)*) => {{
+        let mut text = String::new();
+        $(
+            if !$c.ends_with(" part") {
+                text += &format!("_Static_assert(sizeof({0}) == {1}, \"{0}\");\n", $c, size_of::<abi::$rust>());
+            }
+            $(
+                let name = [$($name,)? stringify!($field)][0];
+                let of = $c.trim_end_matches(" part");
+                let at = offset_of!(abi::$rust, $field);
+                text += &format!("_Static_assert(offsetof({of}, {name}) == {at}, \"{of}.{name}\");\n");
+            )*
+        )*
+        text
+    }};
+}
+
+#[test]
+fn structures_lie_in_memory_as_the_header_has_them() {
+    let mut text = "#include <stddef.h>\n#include <infiniband/verbs.h>\n#undef ibv_query_port\n".to_owned();
+    text += &assertions! {
+        Device "struct ibv_device": node_type, name, dev_name, dev_path, ibdev_path;
+        ContextOps "struct ibv_context_ops": alloc_mw_bind_mw_dealloc_mw as "alloc_mw", poll_cq, req_notify_cq, post_srq_recv, post_send, post_recv;
+        Context "struct ibv_context": device, ops, cmd_fd, async_fd, num_comp_vectors, mutex, abi_compat;
+        Pd "struct ibv_pd": context, handle;
+        Mr "struct ibv_mr": context, pd, addr, length, handle, lkey, rkey;
+        CompChannel "struct ibv_comp_channel": context, fd, refcnt;
+        Cq "struct ibv_cq": context, channel, cq_context, handle, cqe, mutex, cond, comp_events_completed, async_events_completed;
+        Srq "struct ibv_srq": context, srq_context, pd, handle, mutex, cond, events_completed;
+        Qp "struct ibv_qp": context, qp_context, pd, send_cq, recv_cq, srq, handle, qp_num, state, qp_type, mutex, cond, events_completed;
+        QpEx "struct ibv_qp_ex": comp_mask, wr_id, wr_flags, wr_atomic_cmp_swp, wr_atomic_fetch_add, wr_rdma_read, wr_rdma_write,
+            wr_rdma_write_imm, wr_send, wr_send_imm, wr_send_inv, wr_send_tso, wr_set_ud_addr, wr_set_inline_data, wr_set_inline_data_list,
+            wr_set_sge, wr_set_sge_list, wr_start, wr_complete, wr_abort;
+        DataBuf "struct ibv_data_buf": addr, length;
+        Ah "struct ibv_ah": context, pd, handle;
+        Sge "struct ibv_sge": addr, length, lkey;
+        RecvWr "struct ibv_recv_wr": wr_id, next, sg_list, num_sge;
+        SendWr "struct ibv_send_wr": wr_id, next, sg_list, num_sge, opcode, send_flags, imm_data, wr, qp_type, bind_mw_tso as "bind_mw";
+        Wc "struct ibv_wc": wr_id, status, opcode, vendor_err, byte_len, imm_data, qp_num, src_qp, wc_flags, pkey_index, slid, sl, dlid_path_bits;
+        QpCap "struct ibv_qp_cap": max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data;
+        QpInitAttr "struct ibv_qp_init_attr": qp_context, send_cq, recv_cq, srq, cap, qp_type, sq_sig_all;
+        QpInitAttrEx "struct ibv_qp_init_attr_ex": cap, qp_type, sq_sig_all, comp_mask, pd, create_flags, max_tso_header, rwq_ind_tbl,
+            rx_hash_conf, source_qpn, send_ops_flags;
+        Gid "union ibv_gid": raw;
+        GlobalRoute "struct ibv_global_route": dgid, flow_label, sgid_index, hop_limit, traffic_class;
+        AhAttr "struct ibv_ah_attr": grh, dlid, sl, static_rate, is_global, port_num;
+        QpAttr "struct ibv_qp_attr": qp_state, path_mtu, qkey, rq_psn, sq_psn, dest_qp_num, qp_access_flags, cap, ah_attr, alt_ah_attr,
+            pkey_index, en_sqd_async_notify, sq_draining, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, port_num, timeout, retry_cnt,
+            rnr_retry, alt_timeout, rate_limit;
+        SrqAttr "struct ibv_srq_attr": max_wr, max_sge, srq_limit;
+        SrqInitAttr "struct ibv_srq_init_attr": srq_context, attr;
+        AsyncEvent "struct ibv_async_event": element, event_type;
+        GidEntry "struct ibv_gid_entry": gid, gid_index, port_num, gid_type, ndev_ifindex;
+        DeviceAttr "struct ibv_device_attr": fw_ver, node_guid, max_mr_size, vendor_id, max_qp, max_qp_wr, device_cap_flags, max_sge, max_cqe,
+            max_qp_rd_atom, atomic_cap, max_ah, max_srq_sge, max_pkeys, local_ca_ack_delay, phys_port_cnt;
+        PortAttr "struct ibv_port_attr part": state, max_mtu, active_mtu, gid_tbl_len, port_cap_flags, max_msg_sz, pkey_tbl_len, lid, active_width,
+            active_speed, phys_state, link_layer, flags;
+    };
+    // The end of a structure that grows at its beginning.
+    let tail = [
+        ("create_qp_ex", offset_of!(abi::VerbsContext, create_qp_ex)),
+        ("sz", offset_of!(abi::VerbsContext, sz)),
+        ("context", offset_of!(abi::VerbsContext, context)),
+    ];
+    for (name, at) in tail {
+        let from_end = size_of::<abi::VerbsContext>() - at;
+        text += &format!(
+            "_Static_assert(sizeof(struct verbs_context) - offsetof(struct verbs_context, {name}) == {from_end}, \"{name}\");\n"
+        );
+    }
+    for (name, value) in [
+        ("IBV_QPT_UD", abi::qp_type::UD),
+        ("IBV_QPS_ERR", abi::qp_state::ERR),
+        ("IBV_QP_DEST_QPN", abi::attr_mask::DEST_QPN.cast_unsigned()),
+        ("IBV_QP_RATE_LIMIT", abi::attr_mask::RATE_LIMIT.cast_unsigned()),
+        ("IBV_WR_SEND_WITH_INV", abi::wr_opcode::SEND_WITH_INV),
+        ("IBV_WR_ATOMIC_FETCH_AND_ADD", abi::wr_opcode::ATOMIC_FETCH_AND_ADD),
+        ("IBV_SEND_INLINE", abi::send_flags::INLINE),
+        ("IBV_WC_RNR_RETRY_EXC_ERR", abi::wc::RNR_RETRY_EXC_ERR),
+        ("IBV_WC_RECV_RDMA_WITH_IMM", abi::wc::RECV_RDMA_WITH_IMM),
+        ("IBV_WC_WITH_INV", abi::wc::WITH_INV),
+        ("IBV_EVENT_QP_LAST_WQE_REACHED", abi::event::QP_LAST_WQE_REACHED),
+        ("IBV_ACCESS_REMOTE_ATOMIC", abi::access::REMOTE_ATOMIC),
+    ] {
+        text += &format!("_Static_assert({name} == {value}, \"{name}\");\n");
+    }
+
+    let mut compiler = Command::new("cc")
+        .args(["-fsyntax-only", "-x", "c", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    compiler.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = compiler.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
