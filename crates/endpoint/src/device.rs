@@ -353,6 +353,12 @@ impl Device {
         self.inner.progress();
     }
 
+    /// What a loop does that polled, found nothing and polls again: it offers the core now and then to a peer that may share it, as
+    /// [`CompletionQueue::wait`] does.
+    pub fn pause(&self) {
+        self.inner.pause();
+    }
+
     /// Leaves the device to its threads: to be called before a program sleeps until a descriptor of its queues is readable. Without it
     /// they notice within a millisecond that nobody polls any more.
     pub fn hand_over(&self) {

@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn a_shard_is_had_again_after_a_panic_of_who_had_it() {
-        let [End { cq: sent, qp: _near, .. }, End { device, qp: far, cq: received }] = one_message();
+        let [End { cq: sent, qp: _near, .. }, End { device, qp: far, cq: received, .. }] = one_message();
         let cell = device.inner.cells[0].clone();
         let panicked = std::thread::spawn(move || {
             let _shard = cell.lock();

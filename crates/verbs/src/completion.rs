@@ -174,6 +174,9 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut abi::Cq, most: c_int, wc: *mut 
             }
         }
     }
+    if count == 0 {
+        context.device.pause();
+    }
     c_int::try_from(count).unwrap_or(c_int::MAX)
 }
 

@@ -1,0 +1,415 @@
+//! What a program in C meets, without one: the functions and the calls behind the header's inline ones.
+#![allow(
+    missing_docs,
+    unsafe_code,
+    clippy::undocumented_unsafe_blocks,
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::disallowed_methods,
+    reason = "tests, of an interface whose conditions the manual pages have"
+)]
+
+use roci_verbs::abi::{self, attr_mask as mask, qp_state as state};
+use roci_verbs::completion::*;
+use roci_verbs::device::*;
+use roci_verbs::events::*;
+use roci_verbs::memory::*;
+use roci_verbs::queue_pair::*;
+use roci_verbs::shared::*;
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+/// A device opened, with what a program makes of it.
+struct End {
+    context: *mut abi::Context,
+    pd: *mut abi::Pd,
+    cq: *mut abi::Cq,
+    qp: *mut abi::Qp,
+    memory: Vec<u8>,
+    mr: *mut abi::Mr,
+}
+
+const RIGHTS: i32 = 15;
+
+/// The loopback, as the device of all tests of this process.
+fn open() -> *mut abi::Context {
+    unsafe {
+        static NAMED: std::sync::Once = std::sync::Once::new();
+        NAMED.call_once(|| std::env::set_var("ROCI_DEVICES", "127.0.0.81"));
+        let (mut count, list) = (0, ibv_get_device_list(null_mut()));
+        ibv_free_device_list(ibv_get_device_list(&raw mut count));
+        assert_eq!((count, (*list.add(1)).is_null()), (1, true));
+        let context = ibv_open_device(*list);
+        ibv_free_device_list(list);
+        assert!(!context.is_null());
+        context
+    }
+}
+
+fn attributes(cq: *mut abi::Cq, kind: u32, srq: *mut abi::Srq) -> abi::QpInitAttr {
+    let cap = abi::QpCap {
+        max_send_wr: 16,
+        max_recv_wr: 16,
+        max_send_sge: 2,
+        max_recv_sge: 2,
+        max_inline_data: 64,
+    };
+    abi::QpInitAttr {
+        qp_context: null_mut(),
+        send_cq: cq,
+        recv_cq: cq,
+        srq,
+        cap,
+        qp_type: kind,
+        sq_sig_all: 0,
+    }
+}
+
+impl End {
+    fn new(kind: u32, srq: impl FnOnce(*mut abi::Pd) -> *mut abi::Srq) -> Self {
+        unsafe {
+            let context = open();
+            let pd = ibv_alloc_pd(context);
+            let cq = ibv_create_cq(context, 64, null_mut(), null_mut(), 0);
+            let mut init = attributes(cq, kind, srq(pd));
+            let qp = ibv_create_qp(pd, &raw mut init);
+            assert!(!qp.is_null());
+            let mut memory = vec![0u8; 8192];
+            let mr = ibv_reg_mr(pd, memory.as_mut_ptr().cast(), 8192, RIGHTS);
+            assert!(!mr.is_null());
+            Self { context, pd, cq, qp, memory, mr }
+        }
+    }
+
+    fn at(&self, offset: u64) -> u64 {
+        self.memory.as_ptr().expose_provenance() as u64 + offset
+    }
+
+    fn part(&self, offset: u64, length: u32) -> abi::Sge {
+        abi::Sge { addr: self.at(offset), length, lkey: unsafe { (*self.mr).lkey } }
+    }
+
+    fn octets(&self, offset: usize, length: usize) -> Vec<u8> {
+        // The device writes there behind Rust's back.
+        (offset..offset + length).map(|at| unsafe { self.memory.as_ptr().add(at).read_volatile() }).collect()
+    }
+
+    fn to(&self, attr: &mut abi::QpAttr, what: i32) -> i32 {
+        unsafe { ibv_modify_qp(self.qp, attr, what) }
+    }
+
+    fn initialize(&self) {
+        initialize(self.qp);
+    }
+
+    fn gid(&self) -> abi::Gid {
+        let mut gid = abi::Gid::default();
+        assert_eq!(unsafe { ibv_query_gid(self.context, 1, 0, &raw mut gid) }, 0);
+        gid
+    }
+
+    fn connect(&self, peer: &Self) {
+        let mut attr = abi::QpAttr {
+            qp_state: state::RTR,
+            path_mtu: 3,
+            dest_qp_num: unsafe { (*peer.qp).qp_num },
+            rq_psn: 77,
+            max_dest_rd_atomic: 4,
+            min_rnr_timer: 12,
+            ..Default::default()
+        };
+        attr.ah_attr.is_global = 1;
+        attr.ah_attr.port_num = 1;
+        attr.ah_attr.grh.dgid = peer.gid();
+        let what = mask::AV
+            | mask::PATH_MTU
+            | mask::DEST_QPN
+            | mask::RQ_PSN
+            | mask::MAX_DEST_RD_ATOMIC
+            | mask::MIN_RNR_TIMER;
+        // All that is needed, and not less.
+        assert_eq!(self.to(&mut attr, mask::STATE | what & !mask::RQ_PSN), libc::EINVAL);
+        assert_eq!(self.to(&mut attr, mask::STATE | what), 0);
+        let mut attr = abi::QpAttr {
+            qp_state: state::RTS,
+            sq_psn: 77,
+            timeout: 14,
+            retry_cnt: 7,
+            rnr_retry: 7,
+            max_rd_atomic: 4,
+            ..Default::default()
+        };
+        let what = mask::SQ_PSN | mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::MAX_QP_RD_ATOMIC;
+        assert_eq!(self.to(&mut attr, mask::STATE | what), 0);
+    }
+
+    fn post(&self, wr: &mut abi::SendWr) -> i32 {
+        let mut bad = null_mut();
+        unsafe { ((*self.context).ops.post_send)(self.qp, wr, &raw mut bad) }
+    }
+
+    fn receive(&self, wr_id: u64, parts: &mut [abi::Sge]) {
+        let mut wr = receive(wr_id, parts);
+        let mut bad = null_mut();
+        assert_eq!(unsafe { ((*self.context).ops.post_recv)(self.qp, &raw mut wr, &raw mut bad) }, 0);
+    }
+
+    fn completion(&self) -> abi::Wc {
+        let (mut wc, begin) = (abi::Wc::default(), Instant::now());
+        while unsafe { ((*self.context).ops.poll_cq)(self.cq, 1, &raw mut wc) } == 0 {
+            assert!(begin.elapsed() < Duration::from_secs(20), "a completion comes");
+        }
+        wc
+    }
+
+    fn is_silent(&self) -> bool {
+        let mut wc = abi::Wc::default();
+        unsafe { ((*self.context).ops.poll_cq)(self.cq, 1, &raw mut wc) == 0 }
+    }
+
+    /// Gives all back, in the order that the manual pages ask for.
+    fn close(self) {
+        unsafe {
+            assert_eq!(ibv_destroy_cq(self.cq), libc::EBUSY);
+            assert_eq!(ibv_destroy_qp(self.qp), 0);
+            assert_eq!(ibv_dealloc_pd(self.pd), libc::EBUSY);
+            assert_eq!((ibv_dereg_mr(self.mr), ibv_destroy_cq(self.cq)), (0, 0));
+            assert_eq!((ibv_dealloc_pd(self.pd), ibv_close_device(self.context)), (0, 0));
+        }
+    }
+}
+
+/// From RESET to INIT.
+fn initialize(qp: *mut abi::Qp) {
+    let mut attr = abi::QpAttr { qp_state: state::INIT, port_num: 1, qkey: 7, ..Default::default() };
+    let what = mask::STATE | mask::PKEY_INDEX | mask::PORT;
+    unsafe {
+        let is_ud = (*qp).qp_type == abi::qp_type::UD;
+        assert_eq!(ibv_modify_qp(qp, &raw mut attr, what), libc::EINVAL);
+        let what = what | if is_ud { mask::QKEY } else { mask::ACCESS_FLAGS };
+        assert_eq!(ibv_modify_qp(qp, &raw mut attr, what), 0);
+    }
+}
+
+fn receive(wr_id: u64, parts: &mut [abi::Sge]) -> abi::RecvWr {
+    abi::RecvWr { wr_id, next: null_mut(), sg_list: parts.as_mut_ptr(), num_sge: parts.len() as i32 }
+}
+
+fn request(wr_id: u64, opcode: u32, parts: &mut [abi::Sge], send_flags: u32) -> abi::SendWr {
+    let atomic = abi::Atomic { remote_addr: 0, compare_add: 0, swap: 0, rkey: 0 };
+    abi::SendWr {
+        wr_id,
+        next: null_mut(),
+        sg_list: parts.as_mut_ptr(),
+        num_sge: parts.len() as i32,
+        opcode,
+        send_flags,
+        imm_data: 0x0403_0201u32.to_be(),
+        wr: abi::Remote { atomic },
+        qp_type: 0,
+        bind_mw_tso: [0; 6],
+    }
+}
+
+const SIGNALED: u32 = abi::send_flags::SIGNALED;
+
+fn connected() -> [End; 2] {
+    let ends = [(); 2].map(|()| End::new(abi::qp_type::RC, |_| null_mut()));
+    ends.iter().for_each(End::initialize);
+    let [near, far] = &ends;
+    near.connect(far);
+    far.connect(near);
+    ends
+}
+
+fn rdma(wr: &mut abi::SendWr, peer: &End, offset: u64) {
+    wr.wr.rdma = abi::Rdma { remote_addr: peer.at(offset), rkey: unsafe { (*peer.mr).rkey } };
+}
+
+#[test]
+fn operations_of_a_connection_do_what_they_are_asked_for_and_tell_who_asked() {
+    let [mut near, far] = connected();
+    near.memory[..200].fill(7);
+    // A WRITE that gathers, unsignaled, and one with immediate behind it that takes a receive request.
+    far.receive(41, &mut []);
+    let mut lists = [near.part(0, 100), near.part(100, 100)];
+    let mut wr = request(1, abi::wr_opcode::RDMA_WRITE, &mut lists, 0);
+    rdma(&mut wr, &far, 1000);
+    let mut parts = [near.part(0, 8)];
+    let mut then = request(2, abi::wr_opcode::RDMA_WRITE_WITH_IMM, &mut parts, SIGNALED | 8);
+    rdma(&mut then, &far, 2000);
+    wr.next = &raw mut then;
+    assert_eq!(near.post(&mut wr), 0);
+    let (sent, told) = (near.completion(), far.completion());
+    assert_eq!((sent.wr_id, sent.status, sent.opcode), (2, 0, abi::wc::RDMA_WRITE));
+    assert_eq!((told.wr_id, told.opcode, told.byte_len), (41, abi::wc::RECV_RDMA_WITH_IMM, 8));
+    assert_eq!((told.wc_flags, told.imm_data), (abi::wc::WITH_IMM, 0x0403_0201u32.to_be()));
+    assert_eq!(far.octets(1000, 200), [7; 200]);
+    // A READ that scatters.
+    let mut parts = [near.part(3000, 50), near.part(4000, 150)];
+    let mut wr = request(3, abi::wr_opcode::RDMA_READ, &mut parts, SIGNALED);
+    rdma(&mut wr, &far, 1000);
+    assert_eq!(near.post(&mut wr), 0);
+    assert_eq!((near.completion().wr_id, near.octets(4000, 150)), (3, vec![7; 150]));
+    // Atomics, of which one is to be silent, and leaves its result all the same.
+    for (wr_id, flags, before) in [(4, 0, 0u64), (5, SIGNALED, 9)] {
+        let mut parts = [near.part(5000 + 8 * wr_id, 8)];
+        let mut wr = request(wr_id, abi::wr_opcode::ATOMIC_FETCH_AND_ADD, &mut parts, flags);
+        let rkey = unsafe { (*far.mr).rkey };
+        // The eight octets at an address that is a multiple of 8.
+        let remote_addr = far.at(4096).next_multiple_of(8);
+        wr.wr.atomic = abi::Atomic { remote_addr, compare_add: 9, swap: 0, rkey };
+        assert_eq!(near.post(&mut wr), 0);
+        if flags != 0 {
+            let wc = near.completion();
+            assert_eq!((wc.wr_id, wc.opcode), (5, abi::wc::FETCH_ADD));
+            assert_eq!(near.octets(5000 + 8 * wr_id as usize, 8), before.to_ne_bytes());
+        }
+    }
+    assert!(near.is_silent());
+    // What is not registered is refused when it is posted, and the list stops there.
+    let mut parts = [abi::Sge { lkey: 1, ..near.part(0, 8) }];
+    let mut wr = request(6, abi::wr_opcode::SEND, &mut parts, SIGNALED);
+    assert_eq!(near.post(&mut wr), libc::EINVAL);
+    // A peer's memory beyond its region ends the connection, which C hears of.
+    let mut parts = [near.part(0, 8)];
+    let mut wr = request(7, abi::wr_opcode::RDMA_WRITE, &mut parts, 0);
+    rdma(&mut wr, &far, 8190);
+    assert_eq!(near.post(&mut wr), 0);
+    let wc = near.completion();
+    assert_eq!((wc.wr_id, wc.status), (7, abi::wc::REM_ACCESS_ERR));
+    let mut event = abi::AsyncEvent { element: null_mut(), event_type: 0 };
+    let expected = [abi::event::COMM_EST, abi::event::QP_ACCESS_ERR];
+    while event.event_type != abi::event::QP_ACCESS_ERR {
+        assert_eq!(unsafe { ibv_get_async_event(far.context, &raw mut event) }, 0);
+        assert_eq!(event.element, far.qp.cast());
+        assert!(expected.contains(&event.event_type), "{}", event.event_type);
+    }
+    let (mut attr, mut init) = (abi::QpAttr::default(), attributes(null_mut(), 0, null_mut()));
+    assert_eq!(unsafe { ibv_query_qp(near.qp, &raw mut attr, 0, &raw mut init) }, 0);
+    assert_eq!((attr.qp_state, attr.timeout, init.send_cq), (state::ERR, 14, near.cq));
+    // Reset, it is as new.
+    let mut attr = abi::QpAttr { qp_state: state::RESET, ..Default::default() };
+    for end in [&near, &far] {
+        assert_eq!(end.to(&mut attr, mask::STATE), 0);
+        end.initialize();
+    }
+    near.connect(&far);
+    far.connect(&near);
+    far.receive(42, &mut [far.part(0, 64)]);
+    let mut wr = request(8, abi::wr_opcode::SEND, &mut parts, SIGNALED);
+    assert_eq!(near.post(&mut wr), 0);
+    assert_eq!((near.completion().wr_id, far.completion().wr_id), (8, 42));
+    near.close();
+    far.close();
+}
+
+#[test]
+fn a_datagram_comes_behind_a_header_from_which_it_can_be_answered() {
+    let [mut near, far] = [(); 2].map(|()| End::new(abi::qp_type::UD, |_| null_mut()));
+    for end in [&near, &far] {
+        end.initialize();
+        for (to, besides) in [(state::RTR, 0), (state::RTS, mask::SQ_PSN)] {
+            let mut attr = abi::QpAttr { qp_state: to, ..Default::default() };
+            assert_eq!(end.to(&mut attr, mask::STATE | besides), 0);
+        }
+    }
+    near.memory[..10].copy_from_slice(b"0123456789");
+    // Less than a header has no place.
+    let mut short = [far.part(0, 39)];
+    let (mut wr, mut bad) = (receive(1, &mut short), null_mut());
+    let refused = unsafe { ((*far.context).ops.post_recv)(far.qp, &raw mut wr, &raw mut bad) };
+    assert_eq!((refused, bad), (libc::EINVAL, &raw mut wr));
+    far.receive(2, &mut [far.part(0, 30), far.part(100, 200)]);
+    let mut attr = abi::AhAttr { is_global: 1, port_num: 1, ..Default::default() };
+    attr.grh.dgid = far.gid();
+    let ah = unsafe { ibv_create_ah(near.pd, &raw mut attr) };
+    let mut parts = [near.part(0, 10)];
+    let mut wr = request(3, abi::wr_opcode::SEND_WITH_IMM, &mut parts, SIGNALED);
+    wr.wr.ud = abi::Ud { ah, remote_qpn: unsafe { (*far.qp).qp_num }, remote_qkey: 7 };
+    assert_eq!(near.post(&mut wr), 0);
+    let (sent, mut told) = (near.completion(), far.completion());
+    assert_eq!((sent.wr_id, sent.status), (3, 0));
+    assert_eq!((told.wr_id, told.byte_len, told.src_qp), (2, 50, unsafe { (*near.qp).qp_num }));
+    assert_eq!(told.wc_flags, abi::wc::GRH | abi::wc::WITH_IMM);
+    assert_eq!(far.octets(110, 10), b"0123456789");
+    // IPv4's header, split over both parts.
+    assert_eq!((far.octets(20, 1), far.octets(102, 4)), (vec![0x45], vec![127, 0, 0, 81]));
+    let mut grh = [far.octets(0, 30), far.octets(100, 10)].concat();
+    let mut found = abi::AhAttr::default();
+    let is_found = unsafe {
+        ibv_init_ah_from_wc(far.context, 1, &raw mut told, grh.as_mut_ptr().cast(), &raw mut found)
+    };
+    assert!(is_found == 0 && found.grh.dgid == near.gid());
+    assert_eq!(unsafe { ibv_destroy_ah(ah) }, 0);
+    near.close();
+    far.close();
+}
+
+#[test]
+fn a_channel_tells_once_of_each_queue_that_asked_and_a_shared_queue_of_its_limit() {
+    unsafe {
+        let mut srq_init = abi::SrqInitAttr {
+            srq_context: null_mut(),
+            attr: abi::SrqAttr { max_wr: 4, max_sge: 1, srq_limit: 0 },
+        };
+        let mut srq = null_mut();
+        let near = End::new(abi::qp_type::RC, |_| null_mut());
+        let far = End::new(abi::qp_type::RC, |pd| {
+            srq = ibv_create_srq(pd, &raw mut srq_init);
+            srq
+        });
+        [&near, &far].into_iter().for_each(End::initialize);
+        near.connect(&far);
+        far.connect(&near);
+        let channel = ibv_create_comp_channel(near.context);
+        let mine = 5u32;
+        let told = (&raw const mine).cast_mut().cast();
+        let cq = ibv_create_cq(near.context, 4, told, channel, 0);
+        assert_eq!(ibv_destroy_comp_channel(channel), libc::EBUSY);
+        let mut init = attributes(cq, abi::qp_type::RC, null_mut());
+        let other = ibv_create_qp(near.pd, &raw mut init);
+        initialize(other);
+        // Nothing has been asked for, so nothing is there to be read.
+        libc::fcntl((*channel).fd, libc::F_SETFL, libc::O_NONBLOCK);
+        let (mut of, mut context) = (null_mut(), null_mut());
+        assert_eq!(ibv_get_cq_event(channel, &raw mut of, &raw mut context), -1);
+        ((*near.context).ops.req_notify_cq)(cq, 0);
+        // It fails, and its receive request is flushed.
+        let mut parts = [near.part(0, 8)];
+        let (mut wr, mut bad) = (receive(9, &mut parts), null_mut());
+        assert_eq!(((*near.context).ops.post_recv)(other, &raw mut wr, &raw mut bad), 0);
+        let mut attr = abi::QpAttr { qp_state: state::ERR, ..Default::default() };
+        assert_eq!(ibv_modify_qp(other, &raw mut attr, mask::STATE), 0);
+        libc::fcntl((*channel).fd, libc::F_SETFL, 0);
+        assert_eq!(ibv_get_cq_event(channel, &raw mut of, &raw mut context), 0);
+        assert_eq!((of, context), (cq, told));
+        ibv_ack_cq_events(cq, 1);
+        let mut wc = abi::Wc::default();
+        assert_eq!(((*near.context).ops.poll_cq)(cq, 4, &raw mut wc), 1);
+        assert_eq!((wc.wr_id, wc.status), (9, abi::wc::WR_FLUSH_ERR));
+        assert_eq!((ibv_destroy_qp(other), ibv_destroy_cq(cq), ibv_destroy_comp_channel(channel)), (0, 0, 0));
+        let mut attr = abi::SrqAttr { max_wr: 2, max_sge: 0, srq_limit: 3 };
+        assert_eq!(ibv_modify_srq(srq, &raw mut attr, 3), libc::EINVAL);
+        let mut parts = [far.part(0, 64)];
+        for wr_id in [1, 2] {
+            let mut wr = receive(wr_id, &mut parts);
+            assert_eq!(((*far.context).ops.post_srq_recv)(srq, &raw mut wr, &raw mut bad), 0);
+        }
+        let mut attr = abi::SrqAttr { max_wr: 2, max_sge: 0, srq_limit: 2 };
+        assert_eq!(ibv_modify_srq(srq, &raw mut attr, 2), 0);
+        assert_eq!((ibv_query_srq(srq, &raw mut attr), attr.srq_limit, attr.max_wr), (0, 2, 2));
+        let mut parts = [near.part(0, 8)];
+        let mut wr = request(1, abi::wr_opcode::SEND, &mut parts, SIGNALED);
+        assert_eq!(near.post(&mut wr), 0);
+        assert_eq!((near.completion().status, far.completion().wr_id), (0, 1));
+        let mut event = abi::AsyncEvent { element: null_mut(), event_type: 0 };
+        while event.event_type != abi::event::SRQ_LIMIT_REACHED {
+            assert_eq!(ibv_get_async_event(far.context, &raw mut event), 0);
+        }
+        assert_eq!(event.element, srq.cast());
+        assert_eq!(ibv_destroy_srq(srq), libc::EBUSY);
+        ibv_destroy_qp(far.qp);
+        assert_eq!(ibv_destroy_srq(srq), 0);
+    }
+}
