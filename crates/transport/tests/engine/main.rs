@@ -11,6 +11,7 @@
 mod acknowledging;
 mod apart;
 mod asking;
+mod crosswise;
 mod duplicates;
 mod flight;
 mod hostile;
