@@ -24,9 +24,7 @@ mod tests;
 pub use keys::{PRESETS, REGISTERS};
 
 use crate::event::{Class, Event};
-use crate::fixed::{
-    ONE, constant, fraction, nanos, octets_in, passed, ratio, rtt, saturate, scale, span_nanos,
-};
+use crate::fixed::{ONE, constant, fraction, nanos, octets_in, ratio, rtt, saturate, scale, span_nanos};
 use crate::outcome::{Credit, Outcome};
 use crate::sample::Sample;
 use core::hint::cold_path;
@@ -80,6 +78,8 @@ pub struct Nscc {
     fi_scale: u32,
     /// Octets that the link carries in one and a half nanoseconds, 16.16.
     octets_per_ns: u32,
+    /// The longest period of quick adapt.
+    period: u32,
 }
 
 /// What NSCC remembers of one queue pair: 15 words. Times are nanoseconds modulo 2³².
@@ -136,6 +136,7 @@ impl Nscc {
             eta: 0,
             fi_scale: 0,
             octets_per_ns: 0,
+            period: 0,
         };
         law.derive();
         law
@@ -160,6 +161,7 @@ impl Nscc {
         self.eta = constant(3 * mss * bdp, 0, reference * 20).max(1);
         self.fi_scale = constant(bdp, 16, reference * 4);
         self.octets_per_ns = constant(u64::from(self.link_kbps) * 3, 16, 16_000_000);
+        self.period = self.base_rtt.saturating_add(self.target);
     }
 
     /// A queue pair that has sent nothing, on a link of `link_kbps`. It begins with its greatest window.
@@ -244,7 +246,10 @@ impl Nscc {
     #[inline(always)]
     fn quick_adapt(&self, state: &mut State, event: &Event<'_>, now: u32, may_be: bool, delay: u32) -> bool {
         let ignored = may_be && state.ignored < state.to_ignore;
-        if !ignored && state.flags & ADAPTING != 0 && !passed(now, state.qa_end) {
+        // An end that is further off than a period is long lies behind, by half of the clock's round perhaps: who was idle for
+        // seconds begins anew.
+        let within = state.qa_end.wrapping_sub(now) <= self.period;
+        if !ignored && state.flags & ADAPTING != 0 && within {
             return false;
         }
         cold_path();

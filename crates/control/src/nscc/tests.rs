@@ -36,6 +36,29 @@ fn it_begins_with_one_and_a_half_bandwidth_delay_products() {
 }
 
 #[test]
+fn a_loss_after_idle_seconds_is_answered_by_what_arrives_from_then_on() {
+    let law = law();
+    let after = |idle_ns: u64| {
+        let mut state = law.connect(LINK);
+        let begin = 1_000_000_000;
+        hear(&law, &mut state, &ack(begin, 12_000, false));
+        let again = begin + idle_ns;
+        hear(&law, &mut state, &ack(again, 12_000, false));
+        for n in 1..=10 {
+            hear(&law, &mut state, &ack(again + 1_000 * n, 12_000, false));
+        }
+        let lost = ack(again + 11_000, 12_000, false).now;
+        hear(&law, &mut state, &Event { class: Class::LOSS, now: lost, ..Event::default() });
+        hear(&law, &mut state, &ack(again + 30_000, 12_000, false));
+        state.window
+    };
+    // Ten packets came in the period, and the one that ends it.
+    for idle_ms in [1, 100, 1_000, 2_200, 3_000, 4_200, 5_000] {
+        assert_eq!(after(idle_ms * 1_000_000), 11 * MSS, "{idle_ms} ms");
+    }
+}
+
+#[test]
 fn a_long_fat_path_gathers_all_that_its_rules_give() {
     let params = Params {
         base_rtt: Span::from_micros(1_000),
