@@ -181,14 +181,26 @@ impl Engine {
         }
     }
 
-    /// The number of a profile with these attributes, which is added if there is none.
+    /// The number of a profile with these attributes, for one queue pair more: one that has them, or that nobody has any more, or
+    /// a new one. Peers have a say in some attributes, so that those who come and go must not use them up.
     fn share(&mut self, profile: Profile) -> Result<u16, QpError> {
         let known = self.profiles.iter().rposition(|known| *known == profile);
-        let index = known.unwrap_or_else(|| {
+        let index = known.or_else(|| self.sharers.iter().position(|sharers| *sharers == 0));
+        let number = u16::try_from(index.unwrap_or(self.profiles.len()))
+            .map_err(|_| QpError::Conflict("more than 65536 different sets of attributes"))?;
+        let index = usize::from(number);
+        if index == self.profiles.len() {
             self.profiles.push(profile);
-            self.profiles.len() - 1
-        });
-        u16::try_from(index).map_err(|_| QpError::Conflict("more than 65536 different sets of attributes"))
+            self.sharers.push(0);
+        }
+        self.profiles[index] = profile;
+        self.sharers[index] += 1;
+        Ok(number)
+    }
+
+    /// A queue pair has the profile no more.
+    fn unshare(&mut self, number: u16) {
+        self.sharers[usize::from(number)] -= 1;
     }
 
     /// A free number that tells its place, with upper bits that cannot be guessed without the seed.
@@ -241,7 +253,9 @@ impl Engine {
             return Err(QpError::Conflict("send_psn is set before RTS"));
         }
         self.end_run(slot);
-        self.qps[slot].common.profile = self.share(profile)?;
+        let shared = self.share(profile)?;
+        let before = core::mem::replace(&mut self.qps[slot].common.profile, shared);
+        self.unshare(before);
         if change.retry.is_some() || change.rnr_retry.is_some() {
             let requester = &mut self.qps[slot].requester;
             (requester.retries, requester.rnr_retries) = (profile.retry, profile.rnr_retry);
@@ -303,8 +317,10 @@ impl Engine {
         common.facts.clear(Facts::ALIVE);
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         let place = slot as u32;
+        let profile = common.profile;
         self.laws.disconnect(common.law, place);
         (common.law, common.hears) = (NONE, Class::NONE);
+        self.unshare(profile);
         self.elsewhere.remove(&qpn.get());
         self.vacant.push(place);
         Ok(())
@@ -576,4 +592,29 @@ const fn scramble(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::EngineConfig;
+    use crate::qp::BITMAP_PACKETS;
+    use roci_units::Span;
+
+    #[test]
+    fn attributes_that_no_queue_pair_has_any_more_leave_room_for_others() {
+        let mut engine = Engine::new(EngineConfig::default());
+        let stays = engine.create_qp(QpConfig::default()).unwrap();
+        for q_key in 1..1_000 {
+            let qpn = engine.create_qp(QpConfig { q_key, ..QpConfig::default() }).unwrap();
+            let timeout = Some(Span::from_micros(q_key.into()));
+            engine.modify_qp(Instant::ZERO, qpn, &Change { timeout, ..Change::default() }).unwrap();
+            engine.destroy_qp(qpn).unwrap();
+        }
+        assert!(engine.profiles.len() <= 3, "{}", engine.profiles.len());
+        let other = engine.create_qp(QpConfig { q_key: 7, retry: 3, ..QpConfig::default() }).unwrap();
+        let profile = |qpn| *engine.profile(engine.place(qpn).unwrap());
+        assert_eq!(profile(stays), Profile::new(&QpConfig::default(), BITMAP_PACKETS));
+        assert_eq!((profile(other).q_key, profile(other).retry), (7, 3));
+    }
 }
