@@ -22,8 +22,9 @@ pub struct Pulls {
     /// Octets on the wire besides payload of a packet that is pulled.
     overhead: u32,
     senders: Vec<Sender>,
-    /// Where a queue pair's stands.
+    /// Where a queue pair's stands, and places of queue pairs that have ended.
     places: BTreeMap<u32, u32>,
+    vacant: Vec<u32>,
     /// Senders that are to be pulled, each once.
     turns: VecDeque<u32>,
 }
@@ -53,6 +54,7 @@ impl Pulls {
             overhead: overhead.into(),
             senders: Vec::new(),
             places: BTreeMap::new(),
+            vacant: Vec::new(),
             turns: VecDeque::new(),
         }
     }
@@ -60,7 +62,12 @@ impl Pulls {
     #[expect(clippy::cast_possible_truncation, reason = "at most one for each queue pair")]
     fn sender(&mut self, qpn: u32) -> u32 {
         *self.places.entry(qpn).or_insert_with(|| {
-            self.senders.push(Sender { qpn, earned: 0, pulled: 0, packet: 0, guess: 0 });
+            let new = Sender { qpn, earned: 0, pulled: 0, packet: 0, guess: 0 };
+            if let Some(place) = self.vacant.pop() {
+                self.senders[place as usize] = new;
+                return place;
+            }
+            self.senders.push(new);
             self.senders.len() as u32 - 1
         })
     }
@@ -121,11 +128,10 @@ impl PortAgent for Pulls {
     }
 
     fn forget(&mut self, qpn: Qpn) {
-        // Its place stays for the next queue pair of that number, which begins to count anew.
-        if let Some(&place) = self.places.get(&qpn.get()) {
-            let sender = &mut self.senders[place as usize];
-            (sender.earned, sender.pulled, sender.packet, sender.guess) = (0, 0, 0, 0);
+        // Its place is for whoever comes next: numbers are drawn, and seldom come again.
+        if let Some(place) = self.places.remove(&qpn.get()) {
             self.turns.retain(|turn| *turn != place);
+            self.vacant.push(place);
         }
     }
 }
@@ -214,6 +220,18 @@ mod tests {
             arrives(&mut pulls, 2, Class::WRITE, true, missing);
             assert_eq!(sent(&mut pulls).len(), expected, "{missing} missing");
         }
+    }
+
+    #[test]
+    fn queue_pairs_that_come_and_go_take_no_more_room_than_there_are_at_once() {
+        let mut pulls = pulls();
+        for qpn in 2..1_000 {
+            arrives(&mut pulls, 1, Class::WRITE, false, 0);
+            arrives(&mut pulls, qpn, Class::WRITE, false, 0);
+            pulls.forget(Qpn::new(qpn));
+        }
+        assert_eq!((pulls.senders.len(), pulls.places.len()), (2, 1));
+        assert_eq!(sent(&mut pulls).len(), 998, "those of the one that stays");
     }
 
     #[test]
