@@ -1,6 +1,7 @@
 //! Which octets of a message have arrived.
 
 use crate::messages::RESENDS_AT_ONCE;
+use crate::qp::BITMAP_PACKETS_MAX;
 use alloc::vec::Vec;
 use core::iter;
 use core::ops::Range;
@@ -13,8 +14,12 @@ pub(super) struct Ranges {
     pub(super) octets: u32,
 }
 
+/// Stretches beyond the first octet that is missing: a receiver keeps no more packets than its window has, and who names more
+/// stretches lies.
+const STRETCHES: usize = BITMAP_PACKETS_MAX as usize;
+
 impl Ranges {
-    /// Adds `from..to`.
+    /// Adds `from..to`, if that is not one stretch too many.
     pub(super) fn add(&mut self, from: u32, to: u32) {
         let (mut from, mut to) = (from.max(self.start), to);
         if from >= to {
@@ -26,6 +31,9 @@ impl Ranges {
             (from, to) = (from.min(low), to.max(high));
             self.octets -= high - low;
             last += 1;
+        }
+        if first == last && from != self.start && self.beyond.len() >= STRETCHES {
+            return;
         }
         self.octets += to - from;
         if from == self.start {
@@ -60,5 +68,26 @@ impl Ranges {
         let begins = self.beyond.iter().map(|range| range.0).chain(iter::once(u32::MAX));
         let gaps = ends.zip(begins).map(move |(end, begin)| (end.max(octets.start), begin.min(octets.end)));
         gaps.filter(|&(from, to)| from < to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_names_every_other_octet_takes_no_more_room_than_a_window() {
+        let mut ranges = Ranges::default();
+        for packet in 1..50_000 {
+            ranges.add(2 * packet, 2 * packet + 1);
+        }
+        assert_eq!((ranges.beyond.len(), ranges.octets), (STRETCHES, BITMAP_PACKETS_MAX));
+        // What closes a gap counts all the same.
+        ranges.add(3, 4);
+        assert_eq!((ranges.beyond.len(), ranges.octets), (STRETCHES - 1, BITMAP_PACKETS_MAX + 1));
+        ranges.add(0, 2);
+        assert_eq!((ranges.start, ranges.beyond.len()), (5, STRETCHES - 2));
+        ranges.add(0, 100_000);
+        assert_eq!((ranges.start, ranges.octets, ranges.reach()), (100_000, 100_000, None));
     }
 }
