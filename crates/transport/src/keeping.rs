@@ -209,11 +209,12 @@ impl Engine {
             self.tell_of_gap(slot, Some(header), reaction);
             return Err(Refusal::Duplicate);
         }
-        let early =
-            keeping.map_or(0, |k| k.ends.iter().filter(|e| matches!(e.what, What::Single(_))).count());
+        // Not of packets with payload, behind as many messages as a window has packets.
+        let is_early = |end: &&End| matches!(end.what, What::Single(_));
+        let too_many = single && keeping.is_some_and(|it| it.ends.iter().filter(is_early).count() >= limit);
         let fits = onloaded.is_some() || self.kept.offers();
         let ahead = at.wrapping_sub(expected);
-        if !fits || ahead >= self.kept.packets() || single && early >= limit {
+        if !fits || ahead >= self.kept.packets() || too_many {
             self.tell_of_gap(slot, None, reaction);
             return Err(Refusal::OutOfSequence);
         }

@@ -35,6 +35,9 @@ pub(crate) struct Reading {
     end: u32,
     /// The READ that `expected` belongs to; NONE: all are complete.
     current: u32,
+    /// While the oldest request is a READ that is not complete, the request behind it that was acknowledged last, perhaps in part: all
+    /// before it are. NONE: none behind it was.
+    reached: u32,
     /// A gap among the responses.
     onloaded: Option<Onloaded>,
     /// The number of the slow path's decision that is out.
@@ -85,6 +88,7 @@ impl Engine {
                 expected: base,
                 end: base,
                 current: NONE,
+                reached: NONE,
                 onloaded: None,
                 out: 0,
                 unacknowledged: 0,
@@ -423,7 +427,8 @@ impl Engine {
     #[cold]
     pub(crate) fn acknowledge_past_reads(&mut self, slot: usize, upto: u32, progress: &mut Progress) {
         let mtu = u32::from(self.profile(slot).mtu);
-        let mut index = self.qps[slot].common.head;
+        let head = self.qps[slot].common.head;
+        let mut index = self.search_from(slot, self.qps[slot].requester.una);
         while after(upto, self.qps[slot].requester.una) > 0 {
             let una = self.qps[slot].requester.una;
             let work = *self.sends.get(index);
@@ -457,6 +462,26 @@ impl Engine {
             self.qps[slot].requester.una = reach;
         }
         self.pop_complete(slot);
+        let is_read = self.sends.find(head).is_some_and(|work| work.kind == Kind::Read);
+        let waits = is_read && self.qps[slot].common.head == head;
+        if let Some(reading) = self.reading(slot).filter(|_| waits) {
+            reading.reached = index;
+        }
+    }
+
+    /// A request at or before the one with sequence `at`, which is outstanding: where the search for that begins.
+    pub(crate) fn search_from(&self, slot: usize, at: u32) -> u32 {
+        let reached = self.reads_of(slot).map_or(NONE, |reading| reading.reached);
+        let is_before = reached != NONE && after(at, self.sends.get(reached).first) >= 0;
+        if is_before { reached } else { self.qps[slot].common.head }
+    }
+
+    /// The oldest request was a READ, and has left its queue: others may follow it.
+    #[cold]
+    pub(crate) fn forget_reached(&mut self, slot: usize) {
+        if let Some(reading) = self.reading(slot) {
+            reading.reached = NONE;
+        }
     }
 
     /// Ends the requests at the head that are complete.
@@ -486,7 +511,7 @@ impl Engine {
         arrival: &Arrival<'_>,
         at: u32,
     ) -> Result<(), Refusal> {
-        let mut index = self.qps[slot].common.head;
+        let mut index = self.search_from(slot, at);
         while index != NONE && after(self.sends.get(index).end, at) <= 0 {
             index = self.sends.get(index).next;
         }
@@ -596,6 +621,7 @@ impl Engine {
         }
         if let Some(reading) = &mut self.asides.get_mut(index).reading {
             (reading.current, reading.end) = (NONE, reading.expected);
+            reading.reached = NONE;
             if let Some(onloaded) = reading.onloaded.take() {
                 onloaded.leave(&mut self.kept);
             }

@@ -418,7 +418,7 @@ impl Engine {
     /// Octets of payload in the packet at `at`, which is in flight.
     fn payload_in_flight(&self, slot: usize, at: u32) -> u32 {
         let mtu = u32::from(self.profile(slot).mtu);
-        let mut index = self.qps[slot].common.head;
+        let mut index = self.search_from(slot, at);
         while after(at, self.sends.get(index).end) >= 0 {
             index = self.sends.get(index).next;
         }
@@ -488,7 +488,7 @@ impl Engine {
     /// `upto`, or the sequence of an atomic before it that has no result yet. That its request came behind a gap says nothing of
     /// that: it is carried out, and answered, when its turn has come.
     fn before_result(&self, slot: usize, upto: u32) -> u32 {
-        let mut index = self.qps[slot].common.head;
+        let mut index = self.search_from(slot, self.qps[slot].requester.una);
         while index != NONE {
             let work = self.sends.get(index);
             if !work.has(flag::NUMBERED) || after(work.first, upto) >= 0 {
@@ -511,8 +511,9 @@ impl Engine {
         let mtu = u32::from(self.profile(slot).mtu);
         let (una, window) = (self.qps[slot].requester.una, self.qps[slot].requester.window);
         let bounded = self.profile(slot).recovery == Recovery::GoBackN && window != Credit::UNLIMITED;
-        let (index, head) = (self.qps[slot].common.aside, self.qps[slot].common.head);
+        let index = self.qps[slot].common.aside;
         self.losing(slot)?;
+        let head = self.search_from(slot, una);
         let losing = self.asides.get_mut(index).losing.as_mut()?;
         let most = (quantum / mtu).clamp(1, u32::from(u16::MAX));
         let run = losing.sender.resend(&self.boards, most)?;

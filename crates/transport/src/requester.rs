@@ -456,6 +456,9 @@ impl Engine {
         if work.kind.is_read_or_atomic() {
             self.qps[slot].requester.reads -= 1;
             self.land_answered(slot);
+            if work.kind == Kind::Read && self.profile(slot).separate_reads() {
+                self.forget_reached(slot);
+            }
             if self.read_rooms.is_some() && work.kind == Kind::Read && !self.has_left_room(slot, &work) {
                 self.leave_read_rooms(slot, Some(work.length));
             }
