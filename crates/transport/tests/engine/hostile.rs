@@ -3,14 +3,15 @@
 use crate::pair::{Chance, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use proptest::prelude::*;
-use roci_control::Law;
+use roci_control::{Hop, Law};
 use roci_transport::{
     Access, Arrival, CompletionKind, Engine, EngineConfig, Operation, Pd, PostError, QpConfig, QpError,
     QpState, Reaction, Recovery, RecvRequest, RecvTarget, Refusal, Service, Status, Tail, Transition,
 };
 use roci_units::{Instant, Psn, Qpn};
+use roci_wire::layout::homa::{Homa, HomaBody};
 use roci_wire::layout::irn::SendPosition;
-use roci_wire::{Aeth, AtomicEth, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Syndrome};
+use roci_wire::{Aeth, AtomicEth, Cc, Deth, Flags, Header, Layout, NakCode, Opcode, Reth, Syndrome};
 
 /// A header with whatever in it.
 fn forged(chance: &mut Chance, key: u32, base: u32) -> Header {
@@ -114,6 +115,102 @@ proptest! {
                     let path = chance.below(20) / 19;
                     let ce = chance.below(4) == 0;
                     let arrival = Arrival { header: &header, path, ce, words: &[], hops: &[] };
+                    engine.receive(now, &arrival, &mut reaction);
+                    if let Some(placement) = reaction.placement {
+                        let end = placement.address.checked_add(u64::from(placement.length));
+                        prop_assert!(end.is_some_and(|end| end <= 1 << 20), "{placement:?} leaves the region");
+                    }
+                }
+            }
+            while engine.poll_completion().is_some() {}
+            while engine.poll_deferral().is_some() {}
+            while engine.poll_notice().is_some() {}
+        }
+    }
+}
+
+/// Words of layout `homa` with whatever in them, and the opcode that they go with where it is none of data.
+fn forged_words(chance: &mut Chance) -> (Option<Opcode>, Vec<u32>) {
+    let mut octets = || [0, 1, 1024, 3 * MTU, 1 << 20, u32::MAX][chance.below(6) as usize];
+    let (length, offset) = (octets(), octets());
+    let body = match chance.below(6) {
+        0 => HomaBody::Grant { offset, priority: chance.below(8) as u8, resend_all: false },
+        1 => HomaBody::Resend { offset, length, priority: chance.below(8) as u8 },
+        2 => HomaBody::Busy,
+        _ => {
+            let (retransmit, number) = (chance.below(2) == 0, chance.below(3) as u16);
+            HomaBody::Data { length, offset, incoming: length, retransmit, number }
+        }
+    };
+    let homa = Homa { rpc: chance.below(24), body };
+    (homa.opcode(), homa.encode().as_slice().to_vec())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// What a peer says in words is no truer than what it says in headers: of messages (layout `homa`), and of links and times (`cc`).
+    #[test]
+    fn no_words_make_it_panic(seed in any::<u64>(), kind in 0usize..5, count in 1u32..400) {
+        let mut chance = Chance(seed);
+        let cc = Cc::new(true, true, 2).unwrap();
+        let (law, recovery, layout) = [
+            ("homa", Recovery::GoBackN, Layout::Homa),
+            ("homa", Recovery::Irn, Layout::Homa),
+            ("hpcc", Recovery::GoBackN, Layout::Cc(cc)),
+            ("swift", Recovery::GoBackN, Layout::Cc(cc)),
+            ("nscc", Recovery::GoBackN, Layout::Cc(cc)),
+        ][kind];
+        let mut engine = Engine::new(EngineConfig::default());
+        let law = engine.add_law(Law::from_settings(law, &[], EngineConfig::default().link).unwrap());
+        let (key, _) = engine.register(Pd(0), 0, 1 << 20, Access::ALL).unwrap();
+        for n in 0..2 {
+            let (qpn, peer) = (Some(Qpn::new(2 + n)), Qpn::new(9));
+            engine.create_qp(QpConfig { qpn, peer, layout, recovery, law, ..config() }).unwrap();
+        }
+        let (mut reaction, mut now) = (Reaction::default(), Instant::ZERO);
+        for step in 0..count {
+            now += roci_units::Span::from_nanos(chance.below(100_000));
+            let qpn = Qpn::new(2 + chance.below(2) as u32);
+            match chance.below(8) {
+                0 => {
+                    let operation = match chance.below(3) {
+                        0 => Operation::Write { va: 0, rkey: key, tail: Tail::Plain },
+                        1 => Operation::Send(Tail::Immediate(1)),
+                        _ => Operation::Read { va: 0, rkey: key },
+                    };
+                    let _ = engine.post_send(now, qpn, &request(u64::from(step), operation, 0, 50 * MTU));
+                }
+                1 => {
+                    let _ = engine.post_recv(qpn, RecvRequest { id: 1, address: 0, length: 60 * MTU, lkey: 0 });
+                }
+                2 => engine.wake(now),
+                3 => drop(engine.transmit(now)),
+                _ => {
+                    let status = engine.query(qpn).unwrap();
+                    let base = if chance.below(2) == 0 { status.send_psn } else { status.receive_psn };
+                    let mut header = forged(&mut chance, key, base.get());
+                    let (opcode, words) = match layout {
+                        Layout::Homa => forged_words(&mut chance),
+                        _ => (None, (0..cc.words()).map(|_| chance.below(1 << 32) as u32).collect()),
+                    };
+                    header.opcode = match opcode {
+                        Some(opcode) => opcode,
+                        None => [
+                            Opcode::WRITE_ONLY, Opcode::WRITE_FIRST, Opcode::WRITE_MIDDLE, Opcode::SEND_ONLY,
+                            Opcode::READ_REQUEST, Opcode::READ_RESPONSE_ONLY, Opcode::READ_ACKNOWLEDGE,
+                            Opcode::ACKNOWLEDGE,
+                        ][chance.below(8) as usize],
+                    };
+                    header.dest_qpn = qpn;
+                    let hops: Vec<Hop> = (0..chance.below(7)).map(|_| Hop {
+                        at_ns: chance.below(1 << 32) as u32,
+                        tx_bytes: chance.below(1 << 32) as u32,
+                        queue_bytes: chance.below(1 << 32) as u32,
+                        rate_kbps: [0, 1, 100_000_000, u32::MAX][chance.below(4) as usize],
+                    }).collect();
+                    let ce = chance.below(4) == 0;
+                    let arrival = Arrival { header: &header, path: 0, ce, words: &words, hops: &hops };
                     engine.receive(now, &arrival, &mut reaction);
                     if let Some(placement) = reaction.placement {
                         let end = placement.address.checked_add(u64::from(placement.length));
