@@ -20,7 +20,7 @@ pub use deadlock::Deadlock;
 pub use flow_set::FlowSet;
 pub use offered::Offered;
 pub use rpc::{IdleTimes, MachineResult, RpcResult, Times};
-pub use series::{Depth, FlowSample, QueueSample, Series};
+pub use series::{Depth, FlowSample, MachineSample, QueueSample, Series};
 pub use traffic::TrafficResult;
 
 pub use crate::traffic::Op;

@@ -2,6 +2,7 @@
 
 mod support;
 
+use roci_lab::results::series::{Metric, Source};
 use roci_lab::results::{FlowStatus, Results, RpcResult};
 use roci_transport::Status;
 
@@ -62,6 +63,37 @@ fn each_request_is_answered_once_on_links_that_lose_reorder_and_duplicate() {
             assert!(results.flows.iter().any(|flow| flow.retransmitted > 0), "{recovery} {credits}");
         }
     }
+}
+
+#[test]
+fn the_series_of_a_machine_adds_up_to_what_it_counted_and_other_traffic_has_none() {
+    let set = [("measure.sample", "20us"), ("traffic.0.warmup", "50us")];
+    let results = run(&scenario(LONG, ""), &set);
+    let (mut before, mut answered, mut fullest) = (0.0, 0.0, 0.0f64);
+    results.series.rows(|reading| match (reading.source, reading.metric) {
+        (Source::Requests(0), Metric::Answered) => {
+            let at = reading.at.as_secs_f64();
+            answered += reading.value * (at - before);
+            before = at;
+        }
+        (Source::Machine(0), Metric::Unconsumed) => fullest = fullest.max(reading.value),
+        (Source::Machine(0), Metric::Misses) => assert!((0.0..=1.0).contains(&reading.value)),
+        (Source::Machine(0), Metric::Iio) | (Source::Flow(_) | Source::Queue(_), _) => {}
+        other => panic!("{other:?}"),
+    });
+    assert!((answered - 80.0).abs() < 1e-6, "{answered}, those of the warmup too");
+    assert!(only(&results).answered < 80);
+    let most = results.machines[0].counters.most_unconsumed;
+    assert!(fullest > 0.0 && fullest <= most as f64, "{fullest} of {most}");
+
+    let flows = "[[traffic]]\nkind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h1\", size = \"1MB\" }]\n";
+    let other = run(&support::star(2, "100Gb/s", flows), &set[..1]);
+    let mut read = 0;
+    other.series.rows(|reading| {
+        read += 1;
+        assert!(matches!(reading.source, Source::Flow(_) | Source::Queue(_)));
+    });
+    assert!(read > 0);
 }
 
 #[test]

@@ -213,6 +213,11 @@ impl Machine {
         self.iio.occupancy()
     }
 
+    /// What [`Machine::iio_occupancy`] would be if something arrived now: it falls where nothing does.
+    pub fn iio_occupancy_by(&self, now: Instant) -> u32 {
+        self.iio.occupancy_by(now)
+    }
+
     /// How long `thread` has been busy, with all of what it has begun.
     pub fn busy(&self, thread: usize) -> Span {
         self.threads.busy(thread)

@@ -72,6 +72,12 @@ impl Iio {
     pub(crate) const fn occupancy(&self) -> u32 {
         (self.average >> PLACES) as u32
     }
+
+    /// The same with the windows that are over by `now`.
+    pub(crate) fn occupancy_by(mut self, now: Instant) -> u32 {
+        self.close_window(now);
+        self.occupancy()
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +102,20 @@ mod tests {
         }
         assert!((59..=60).contains(&iio.occupancy()), "{}", iio.occupancy());
         assert!(iio.most >= 59);
+    }
+
+    #[test]
+    fn a_buffer_that_nothing_comes_to_is_empty_after_a_while_and_asking_changes_nothing() {
+        let mut iio = iio();
+        for packet in 0..2000 {
+            iio.pass(Instant::ZERO + Span::from_nanos(160 * packet), 64, Span::ZERO);
+        }
+        let last = Instant::ZERO + Span::from_nanos(160 * 1999);
+        let before = iio.occupancy();
+        let asked = [0, 10, 100].map(|micros| iio.occupancy_by(last + Span::from_micros(micros)));
+        assert_eq!((asked[0], asked[2]), (before, 0));
+        assert!(0 < asked[1] && asked[1] < before, "{asked:?}");
+        assert_eq!(iio.occupancy(), before);
     }
 
     #[test]

@@ -69,6 +69,8 @@ impl Names<'_> {
         let make = || match source {
             Source::Flow(flow) => results.flows[flow as usize].name.to_string(),
             Source::Queue(queue) => results.series.queue_names()[queue as usize].clone(),
+            Source::Machine(host) => results.hosts[host as usize].name.clone(),
+            Source::Requests(table) => results.traffic[table as usize].name.clone(),
         };
         self.known.entry(source).or_insert_with(|| ByteArray::from(make().into_bytes())).clone()
     }
@@ -113,6 +115,8 @@ const fn kind(source: Source) -> &'static str {
     match source {
         Source::Flow(_) => "flow",
         Source::Queue(_) => "queue",
+        Source::Machine(_) => "machine",
+        Source::Requests(_) => "requests",
     }
 }
 
@@ -129,7 +133,7 @@ fn column<T: DataType, W: Write + Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::test_results::sample;
+    use crate::output::test_results::{sample, with_rpc};
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
 
@@ -141,25 +145,30 @@ mod tests {
 
     #[test]
     fn every_reading_is_a_row_and_is_read_back() {
-        let results = sample();
+        let results = with_rpc();
         let mut expected = Vec::new();
         results.series.rows(|reading| expected.push(reading));
         assert!(expected.len() > 100);
         let reader = SerializedFileReader::new(bytes::Bytes::from(bytes(&results))).unwrap();
         let mut rows = reader.get_row_iter(None).unwrap();
-        for reading in expected {
+        for reading in &expected {
             let row = rows.next().unwrap().unwrap();
             assert_eq!(row.get_long(0).unwrap().cast_unsigned(), reading.at.as_ps());
             assert_eq!(row.get_string(1).unwrap(), kind(reading.source));
             let name = match reading.source {
                 Source::Flow(flow) => results.flows[flow as usize].name.to_string(),
                 Source::Queue(queue) => results.series.queue_names()[queue as usize].clone(),
+                Source::Machine(_) => "rx".to_owned(),
+                Source::Requests(_) => "0".to_owned(),
             };
             assert_eq!(*row.get_string(2).unwrap(), name);
             assert_eq!(row.get_string(3).unwrap(), reading.metric.name());
             assert_eq!(row.get_double(4).unwrap(), reading.value);
         }
         assert!(rows.next().is_none());
+        let of = |wanted| move |reading: &&Reading| kind(reading.source) == wanted;
+        let counts = ["machine", "requests"].map(|kind| expected.iter().filter(of(kind)).count());
+        assert_eq!(counts, [3 * 300, 300], "of each sample");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
     CollectiveResult, FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, IdleTimes,
-    Iteration, MachineResult, Op, Results, RpcResult, SlowStep, SwitchResult, Times, TrafficResult,
+    Iteration, MachineResult, MachineSample, Op, Results, RpcResult, SlowStep, SwitchResult, Times,
+    TrafficResult,
 };
 use crate::traffic::{Algorithm, Operation};
 use roci_machine::Counters;
@@ -164,7 +165,16 @@ pub(crate) fn with_rpc() -> Results {
         states: [600, 300, 100, 0].map(Span::from_micros),
         busy: vec![Span::from_micros(500); 4],
     };
-    Results { rpcs: vec![one], machines: vec![machine], ..sample() }
+    let mut results = Results { rpcs: vec![one], machines: vec![machine], ..sample() };
+    let mut series = Series::new(STEP, Vec::new());
+    for step in 1..=300u32 {
+        series.begin(Instant::ZERO + STEP * u64::from(step));
+        let (unconsumed, reads) = (u64::from(step % 40) * 10_000, u64::from(step) * 50);
+        series.machine(0, MachineSample { unconsumed, reads, read_misses: reads / 5, iio: step % 70 });
+        series.answered(0, u64::from(step) * 10);
+    }
+    results.series = series;
+    results
 }
 
 fn table(name: &str, kind: &'static str, flows: Range<usize>) -> TrafficResult {

@@ -5,9 +5,12 @@
 //! interval doubles, and no count is lost. [`Series::rows`] turns them into the long form of `series.parquet`.
 
 mod depths;
+mod machines;
 
 pub use depths::Depth;
+pub use machines::MachineSample;
 
+use machines::Machines;
 use roci_units::{Instant, Span};
 use std::num::NonZeroU32;
 
@@ -33,6 +36,7 @@ pub struct Series {
     words: Vec<Row<(&'static str, i64)>>,
     /// Those of the other end, where they are asked for.
     receivers: Vec<Row<(&'static str, i64)>>,
+    of_machines: Machines,
     /// Whether each flow has rows, by its place in the results.
     chosen: Vec<bool>,
     chosen_count: usize,
@@ -106,6 +110,7 @@ impl Series {
             queues: Vec::new(),
             words: Vec::new(),
             receivers: Vec::new(),
+            of_machines: Machines::default(),
             chosen: Vec::new(),
             chosen_count: 0,
         }
@@ -125,7 +130,7 @@ impl Series {
 
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
-        self.flows.is_empty() && self.queues.is_empty()
+        self.flows.is_empty() && self.queues.is_empty() && self.of_machines.rows() == 0
     }
 
     /// When samples were taken, in the order of time.
@@ -145,6 +150,7 @@ impl Series {
     pub fn begin(&mut self, now: Instant) {
         assert!(self.times.last().is_none_or(|last| *last < now), "samples go forward in time");
         let rows = self.flows.len() + self.queues.len() + self.words.len() + self.receivers.len();
+        let rows = rows + self.of_machines.rows();
         if rows >= self.rows_max && self.times.len() > 1 {
             self.halve();
         }
@@ -224,6 +230,7 @@ impl Series {
         thin(&mut self.queues, |_| ());
         thin(&mut self.words, |&(name, _)| name);
         thin(&mut self.receivers, |&(name, _)| name);
+        self.of_machines.halve();
         self.interval = self.interval * 2;
     }
 }
@@ -259,6 +266,10 @@ pub enum Source {
     Flow(u32),
     /// A queue, by its place in [`Series::queue_names`].
     Queue(u32),
+    /// A machine that answers requests, by its host's place in the results.
+    Machine(u32),
+    /// A table of requests, by its place among the tables of traffic.
+    Requests(u32),
 }
 
 /// What was read.
@@ -288,11 +299,19 @@ pub enum Metric {
     Pauses,
     /// Seconds paused since the start.
     Paused,
+    /// Octets that have arrived at a machine and nobody has consumed.
+    Unconsumed,
+    /// The share of the cache lines read since the row before that came from memory.
+    Misses,
+    /// Lines in the buffer between PCIe and memory, as a moving average.
+    Iio,
+    /// Requests answered since the row before, per second.
+    Answered,
 }
 
 impl Metric {
-    /// Every metric: those of flows first.
-    pub const ALL: [Self; 12] = [
+    /// Every metric: those of flows first, then those of queues, of machines and of requests.
+    pub const ALL: [Self; 16] = [
         Self::Throughput,
         Self::Goodput,
         Self::Rate,
@@ -305,6 +324,10 @@ impl Metric {
         Self::Marks,
         Self::Pauses,
         Self::Paused,
+        Self::Unconsumed,
+        Self::Misses,
+        Self::Iio,
+        Self::Answered,
     ];
 
     /// Its name in `series.parquet`.
@@ -322,6 +345,10 @@ impl Metric {
             Self::Marks => "marks",
             Self::Pauses => "pauses",
             Self::Paused => "paused",
+            Self::Unconsumed => "unconsumed",
+            Self::Misses => "misses",
+            Self::Iio => "iio",
+            Self::Answered => "answered",
         }
     }
 }
@@ -372,10 +399,11 @@ impl Series {
         }
     }
 
-    /// Calls `each` with every reading: flows first, then queues, each in the order of time.
+    /// Calls `each` with every reading: flows first, then queues, machines and requests, each in the order of time.
     pub fn rows(&self, mut each: impl FnMut(Reading)) {
         self.flow_rows(&mut each);
         self.queue_rows(&mut each);
+        self.of_machines.each(&self.times, &mut each);
     }
 
     fn flow_rows(&self, each: &mut impl FnMut(Reading)) {

@@ -1,4 +1,4 @@
-//! Time series: reads flows and queues at a fixed interval.
+//! Time series: reads flows, queues, and machines that answer requests at a fixed interval.
 //!
 //! Of each switch port the queue of the priority that data travel on is read from the start. A queue of another priority
 //! is read from when it first holds something at a sample, and a host's port from when it has first been paused, so that
@@ -153,6 +153,7 @@ impl Sampler {
                     .program_context(qpn, now, |name, value| series.receiver_word(live.number, name, value));
             }
         }
+        driver.rpcs.sample(now, &mut self.series);
         self.find_queues(net);
         for (place, &Queue { port, priority, first }) in (0u32..).zip(&self.queues) {
             let bytes = u64::from(net.queued(port, priority));

@@ -83,14 +83,17 @@ fn five_digits(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
-/// Every reading of a run, by metric and by place of the flow or queue.
+/// Every reading of a run, by metric and by place of the flow, queue, machine or table.
 pub(crate) struct Readings([BTreeMap<usize, Points>; Metric::ALL.len()]);
 
 impl Readings {
     pub(crate) fn of(results: &Results) -> Self {
         let mut readings = Self(Default::default());
         results.series.rows(|reading| {
-            let (Source::Flow(place) | Source::Queue(place)) = reading.source;
+            let (Source::Flow(place)
+            | Source::Queue(place)
+            | Source::Machine(place)
+            | Source::Requests(place)) = reading.source;
             let points = readings.0[reading.metric as usize].entry(place as usize).or_default();
             points.push(reading.at.as_secs_f64(), reading.value);
         });
@@ -100,6 +103,11 @@ impl Readings {
     /// The points of `metric` for the flow or queue at `place`; `None` where it has none.
     pub(crate) fn get(&self, metric: Metric, place: usize) -> Option<&Points> {
         self.0[metric as usize].get(&place)
+    }
+
+    /// All flows, queues, machines or tables with readings of `metric`, by their places.
+    pub(crate) fn all(&self, metric: Metric) -> impl Iterator<Item = (usize, &Points)> {
+        self.0[metric as usize].iter().map(|(place, points)| (*place, points))
     }
 
     /// Over how many readings of `metric` in turn a mean is to be taken, so that no line has more than [`MEANS_MAX`] points.

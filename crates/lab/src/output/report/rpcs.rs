@@ -1,7 +1,10 @@
 //! Requests and responses on the pages.
 
 use super::Run;
-use super::page::{Cell, Section, Table, Unit};
+use super::lines::{LINES_MAX, Points, Readings};
+use super::page::{Axis, Cell, Line, Plot, Section, Table, Unit};
+use super::run::span;
+use crate::results::series::Metric;
 use crate::results::{Results, RpcResult};
 use roci_units::{Bytes, Span};
 
@@ -40,14 +43,49 @@ fn figures(it: &RpcResult) -> [Cell; 11] {
 const NOTE: &str = "From memory: of the cache lines that the server's threads read. Credits and δ are what a connection may have under way, \
                     in cache lines. Idle: of the threads' time.";
 
-/// The tables of requests of one run.
-pub(super) fn of_run(results: &Results) -> Section {
+/// The tables of requests of one run, and what they and their machines did over time.
+pub(super) fn of_run(results: &Results, readings: &Readings) -> Section {
     let row = |it: &RpcResult| {
         let name = Cell::from(results.traffic[it.table].name.as_str());
         std::iter::once(name).chain(figures(it)).collect()
     };
     let columns = std::iter::once(("requests", Unit::Text)).chain(FIGURES);
-    section(columns.collect(), results.rpcs.iter().map(row).collect())
+    let table = section(columns.collect(), results.rpcs.iter().map(row).collect());
+    Section { plots: over_time(results, readings), ..table }
+}
+
+/// What is drawn over time: title, axis, whether lines are means, and what is read.
+const OVER_TIME: [(&str, Axis, bool, Metric); 4] = [
+    ("Requests answered", Axis::new("a second", Unit::Speed), true, Metric::Answered),
+    ("Unconsumed at the server", Axis::new("octets", Unit::Bytes), false, Metric::Unconsumed),
+    ("Lines read that came from memory", Axis::new("share", Unit::Share), true, Metric::Misses),
+    ("Lines in the I/O controller", Axis::new("lines", Unit::Count), false, Metric::Iio),
+];
+
+/// The plots of requests and of machines over time.
+fn over_time(results: &Results, readings: &Readings) -> Vec<Plot> {
+    let interval = results.series.interval().unwrap_or(Span::ZERO).as_secs_f64();
+    let plot = |(title, y, mean, metric): (&str, Axis, bool, Metric)| {
+        let each = if mean { readings.stretch(metric) } else { 1 };
+        let name = |place: usize| match metric {
+            Metric::Answered => results.traffic[place].name.clone(),
+            _ => results.hosts[place].name.clone(),
+        };
+        let line = |(colour, (place, points)): (usize, (usize, &Points))| {
+            let points = if mean { &points.means(each) } else { points };
+            (points.x.len() > 1).then(|| points.line(name(place), colour, false))
+        };
+        let lines: Vec<Line> = readings.all(metric).take(LINES_MAX).enumerate().filter_map(line).collect();
+        #[expect(clippy::cast_precision_loss, reason = "few readings")]
+        let title = match each {
+            1 => title.to_owned(),
+            each => format!("{title}, means over {}", span(each as f64 * interval)),
+        };
+        let y = if metric == Metric::Misses { y.up_to(1.0) } else { y.above_zero() };
+        let x = Axis::new("time", Unit::Time).above_zero();
+        (!lines.is_empty()).then_some(Plot { title, x, y, step: false, lines })
+    };
+    OVER_TIME.into_iter().filter_map(plot).collect()
 }
 
 /// Those of several.
@@ -81,9 +119,15 @@ mod tests {
 
     #[test]
     fn requests_have_a_line_for_each_table_and_run_and_other_traffic_has_none() {
-        assert!(of_run(&sample()).is_empty());
+        let alone = |results: &Results| of_run(results, &Readings::of(results));
+        assert!(alone(&sample()).is_empty());
         let results = with_rpc();
-        let table = of_run(&results).table.unwrap();
+        let Section { plots, table, .. } = alone(&results);
+        let drawn: Vec<_> =
+            plots.iter().map(|plot| (plot.lines[0].name.as_str(), plot.lines.len())).collect();
+        assert_eq!(drawn, [("0", 1), ("rx", 1), ("rx", 1), ("rx", 1)]);
+        assert!(plots[2].lines[0].y.iter().all(|share| (share - 0.2).abs() < 1e-9), "{:?}", plots[2]);
+        let table = table.unwrap();
         assert_eq!((table.rows.len(), table.rows[0].len()), (1, table.columns.len()));
         let runs =
             ["a", "b"].map(|label| Run { label, configuration: label, folder: None, results: &results });

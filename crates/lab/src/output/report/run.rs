@@ -25,7 +25,7 @@ pub(crate) fn page(results: &Results) -> Page {
     sections.extend(over_time::sections(results, &readings));
     sections.extend([
         collectives::of_run(results),
-        rpcs::of_run(results),
+        rpcs::of_run(results, &readings),
         completion(results),
         traffic(results),
         flows(results),

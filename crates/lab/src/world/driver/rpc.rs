@@ -5,6 +5,7 @@ mod serving;
 
 use super::{Driver, RECV, at};
 use crate::results::rpc::{IdleTimes, MachineResult, RpcResult, Times};
+use crate::results::series::Series;
 use crate::scenario::Scenario;
 use crate::traffic::rpc::Rpc;
 use crate::traffic::{JobId, Traffic};
@@ -39,6 +40,8 @@ struct Group {
     /// When counting begins.
     from: Instant,
     answered: u64,
+    /// Those before that too.
+    answered_in_all: u64,
     times: Times,
     /// Lines that its threads read, and those that came from memory.
     reads: u64,
@@ -114,6 +117,18 @@ impl Rpcs {
         self.groups.get_mut(table as usize)?.as_deref_mut()
     }
 
+    /// Adds what machines hold and what was answered to the sample that is open.
+    pub(in crate::world) fn sample(&self, now: Instant, series: &mut Series) {
+        for served in &self.servers {
+            series.machine(served.host.0, served.sample(now));
+        }
+        for (table, group) in (0u32..).zip(&self.groups) {
+            if let Some(group) = group {
+                series.answered(table, group.answered_in_all);
+            }
+        }
+    }
+
     /// What became of the tables and of the machines until `now`.
     pub(in crate::world) fn results(&self, now: Instant) -> (Vec<RpcResult>, Vec<MachineResult>) {
         let tables = self.groups.iter().enumerate().filter_map(|(table, group)| {
@@ -171,6 +186,7 @@ impl Group {
             server,
             from: spec.start + spec.warmup,
             answered: 0,
+            answered_in_all: 0,
             times: Times::default(),
             reads: 0,
             misses: 0,
@@ -305,6 +321,7 @@ impl Driver {
         let mut done = false;
         if answers && let Some(request) = client.answered(now) {
             done = client.is_done();
+            group.answered_in_all += 1;
             if now >= group.from {
                 group.answered += 1;
                 group.times.add(now.since(request.begun));

@@ -5,6 +5,7 @@
 
 use super::{Group, RECV};
 use crate::results::rpc::{IdleTimes, MachineResult};
+use crate::results::series::MachineSample;
 use crate::scenario;
 use crate::traffic::JobId;
 use crate::traffic::rpc::Rpc;
@@ -387,6 +388,17 @@ impl Served {
             idle.end(since.max(thread.from), now);
         }
         idle
+    }
+
+    /// What the machine holds and has counted by `now`.
+    pub(super) fn sample(&self, now: Instant) -> MachineSample {
+        let counters = self.machine.counters();
+        MachineSample {
+            unconsumed: self.machine.unconsumed(),
+            reads: counters.reads,
+            read_misses: counters.read_misses,
+            iio: self.machine.iio_occupancy_by(now),
+        }
     }
 
     /// What became of the machine until `now`.
