@@ -9,8 +9,10 @@
 //! | `over_time` | what of it changed in the course of the run |
 //! | `completion` | how long its flows took |
 //! | `collectives`, `rpcs` | collectives, and requests and responses, of one run and of several |
+//! | `by_table` | what the table of a comparison has of both |
 //! | `comparison` | the page of several runs side by side |
 
+mod by_table;
 mod collectives;
 mod comparison;
 mod completion;

@@ -1,6 +1,7 @@
 //! Collectives on the pages, and in the table of a comparison: times and bandwidths as NCCL's tests tell them.
 
 use super::Run;
+use super::by_table::{self, Figure};
 use super::lines::{LINES_MAX, Points};
 use super::page::{Axis, Cell, Line, Plot, Section, Table, Unit};
 use crate::figures::statistics::mean;
@@ -156,33 +157,13 @@ const fn octets(size: u64) -> f64 {
     size as f64
 }
 
-/// The columns that `comparison.csv` has of collectives, behind all others: names, and a run's values. Where a run has several
-/// collectives the name of each stands before those of its columns.
+/// The columns that `comparison.csv` has of collectives.
 pub(super) fn csv_columns(runs: &[Run<'_>]) -> Vec<(String, Vec<Cell>)> {
-    let several = runs.iter().any(|run| run.results.collectives.len() > 1);
-    let mut names: Vec<&str> = Vec::new();
-    for (run, it) in runs.iter().flat_map(|run| run.results.collectives.iter().map(move |it| (run, it))) {
-        let name = if several { run.results.traffic[it.table].name.as_str() } else { "" };
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let column = |name: &str, (metric, value): Figure| {
-        let heading = if several { format!("{name}.{metric}") } else { metric.to_owned() };
-        let of = |run: &Run<'_>| {
-            let named = |it: &&CollectiveResult| !several || run.results.traffic[it.table].name == name;
-            run.results.collectives.iter().find(named).map_or(Cell::None, value)
-        };
-        (heading, runs.iter().map(of).collect())
-    };
-    names.into_iter().flat_map(|name| CSV.map(|metric| column(name, metric))).collect()
+    by_table::csv_columns(runs, |results| &results.collectives, |it| it.table, &CSV)
 }
 
-/// A column's name, and how its value is found.
-type Figure = (&'static str, fn(&CollectiveResult) -> Cell);
-
 /// What `comparison.csv` has of a collective.
-const CSV: [Figure; 5] = [
+const CSV: [Figure<CollectiveResult>; 5] = [
     ("collective_bytes", |it| it.bytes.into()),
     ("iteration_mean_s", |it| it.times().map(|(mean, ..)| mean).into()),
     ("algbw_bps", |it| it.times().map(|(mean, ..)| it.algorithm_bps(mean)).into()),

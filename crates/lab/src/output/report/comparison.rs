@@ -99,16 +99,17 @@ fn set_keys<'a>(runs: &[Run<'a>]) -> Vec<&'a str> {
     keys
 }
 
-/// One line per run, with the figures of the page's table and behind them the keys that were set, and collectives where there are
-/// any.
+/// One line per run, with the figures of the page's table and behind them the keys that were set, and collectives and requests where
+/// there are any.
 pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
     let keys = set_keys(runs);
     write!(out, "run,seed")?;
     for name in COLUMNS.iter().map(|(_, name, ..)| *name).chain(keys.iter().copied()) {
         write!(out, ",{}", quoted(name))?;
     }
-    let collectives = collectives::csv_columns(runs);
-    for (name, _) in &collectives {
+    let mut of_tables = collectives::csv_columns(runs);
+    of_tables.extend(rpcs::csv_columns(runs));
+    for (name, _) in &of_tables {
         write!(out, ",{}", quoted(name))?;
     }
     writeln!(out)?;
@@ -122,7 +123,7 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
             let set = run.results.overrides.iter().rev().find(|(key, _)| key == wanted);
             write!(out, ",{}", quoted(set.map_or("", |(_, value)| value)))?;
         }
-        for (_, values) in &collectives {
+        for (_, values) in &of_tables {
             write_cell(out, &values[place])?;
         }
         writeln!(out)?;

@@ -1,6 +1,7 @@
 //! Requests and responses on the pages.
 
 use super::Run;
+use super::by_table::{self, Figure};
 use super::lines::{LINES_MAX, Points, Readings};
 use super::page::{Axis, Cell, Line, Plot, Section, Table, Unit};
 use super::run::span;
@@ -100,6 +101,33 @@ pub(super) fn of_runs(runs: &[Run<'_>]) -> Section {
     section(first.into_iter().chain(FIGURES).collect(), rows.collect())
 }
 
+/// The columns that `comparison.csv` has of requests.
+pub(super) fn csv_columns(runs: &[Run<'_>]) -> Vec<(String, Vec<Cell>)> {
+    by_table::csv_columns(runs, |results| &results.rpcs, |it| it.table, &CSV)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a comparison shows fewer digits than f64 holds")]
+const fn lines(count: i64) -> f64 {
+    count as f64
+}
+
+/// What `comparison.csv` has of a table of requests.
+const CSV: [Figure<RpcResult>; 13] = [
+    ("request_bytes", |it| it.request.into()),
+    ("request_connections", |it| it.connections.into()),
+    ("answered", |it| it.answered.into()),
+    ("answered_per_s", |it| it.per_second().into()),
+    ("request_goodput_bps", |it| it.goodput_bps().into()),
+    ("request_mean_s", |it| it.times.mean().map(Span::as_secs_f64).into()),
+    ("request_p50_s", |it| it.times.percentile(50).map(Span::as_secs_f64).into()),
+    ("request_p99_s", |it| it.times.percentile(99).map(Span::as_secs_f64).into()),
+    ("miss_share", |it| it.miss_share().into()),
+    ("credits", |it| it.share.map_or(Cell::None, Cell::from)),
+    ("delta_mean", |it| it.delta_mean.map(lines).into()),
+    ("blocked_s", |it| it.blocked.as_secs_f64().into()),
+    ("idle_share", |it| it.idle_share().into()),
+];
+
 fn section(columns: Vec<(&'static str, Unit)>, rows: Vec<Vec<Cell>>) -> Section {
     if rows.is_empty() {
         return Section::default();
@@ -133,5 +161,34 @@ mod tests {
             ["a", "b"].map(|label| Run { label, configuration: label, folder: None, results: &results });
         let table = of_runs(&runs).table.unwrap();
         assert_eq!((table.rows.len(), table.rows[1].len()), (2, table.columns.len()));
+    }
+
+    #[test]
+    fn the_csv_of_a_comparison_has_requests_behind_all_else_and_by_name_where_a_run_has_several_tables() {
+        let csv = |results: &[Results]| {
+            let run = |results| Run { label: "a", configuration: "a", folder: None, results };
+            let runs: Vec<Run<'_>> = results.iter().map(run).collect();
+            let mut csv = Vec::new();
+            super::super::write_comparison_csv(&mut csv, &runs).expect("memory is enough");
+            String::from_utf8(csv).expect("it is text")
+        };
+        let one = csv(&[with_rpc(), sample()]);
+        let lines: Vec<&str> = one.lines().collect();
+        let last = ",request_bytes,request_connections,answered,answered_per_s,request_goodput_bps,request_mean_s,request_p50_s,\
+                    request_p99_s,miss_share,credits,delta_mean,blocked_s,idle_share";
+        assert!(lines[0].ends_with(last), "{one}");
+        let told: Vec<&str> = lines[1].rsplit(',').take(13).collect();
+        assert_eq!(told[..6], ["0.5", "0.00005", "-20", "192", "0.25", "0.0003"]);
+        assert_eq!(told[7..], ["0.0002", "6144000", "3000", "3", "8", "256"]);
+        assert!(lines[2].ends_with(&",".repeat(13)), "it has none: {one}");
+
+        let mut several = with_rpc();
+        let second = RpcResult { table: 1, delta_mean: None, share: None, ..several.rpcs[0].clone() };
+        several.rpcs.push(second);
+        several.traffic = crate::output::test_results::two_tables();
+        let both = csv(&[several]);
+        assert!(both.lines().next().expect("a heading").contains(",0.idle_share,background.request_bytes,"));
+        assert!(both.lines().nth(1).expect("a run").ends_with(",0.25,,,0.00005,0.5"), "{both}");
+        assert!(!csv(&[sample()]).contains("request"));
     }
 }
