@@ -81,8 +81,8 @@ struct PartState {
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     rates: Vec<RateChange>,
-    /// Outages, each with the place of its part.
-    outages: Vec<(Outage, u32)>,
+    /// Outages, each with the place of its part and its own among those of the configuration.
+    outages: Vec<(Outage, u32, u32)>,
     parts: Vec<PartState>,
     /// Where there are outages, the graph and the routes through all of it.
     home: Option<Box<(Graph, Routes)>>,
@@ -190,7 +190,7 @@ impl Net {
         let mut places = BTreeMap::new();
         self.changes.home = Some(Box::new((graph.clone(), self.routes.clone())));
         self.changes.detect = config.detect.map(|detect| detect.as_ps());
-        for outage in &config.outages {
+        for (own, outage) in (0u32..).zip(&config.outages) {
             // What is never up has no turns.
             let outage = &Outage { turns: outage.turns.filter(|turns| !turns.up.is_zero()), ..*outage };
             let exists = match outage.part {
@@ -212,9 +212,9 @@ impl Net {
             });
             #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^32 faults")]
             let handle = changes.outages.len() as u32;
-            changes.outages.push((*outage, place));
+            changes.outages.push((*outage, place, own));
             if let Part::Switch(switch) = outage.part {
-                self.cut_off(switch, outage);
+                self.cut_off(switch, (*outage, own));
             }
             let changes = &mut self.changes;
             let mut next = outage.next_down(0);
@@ -233,7 +233,7 @@ impl Net {
     }
 
     /// The links of a switch lose what is sent to it, or by it, while it is down.
-    fn cut_off(&mut self, switch: u32, outage: &Outage) {
+    fn cut_off(&mut self, switch: u32, outage: (Outage, u32)) {
         for port in self.switch_ports(switch) {
             let peer = self.peer(port);
             self.faults.cut(port, outage, true);
@@ -248,7 +248,7 @@ impl Net {
     #[cold]
     pub(crate) fn turn_outage(&mut self, handle: u32) {
         let now = self.queue.now();
-        let (outage, place) = self.changes.outages[handle as usize];
+        let (outage, place, own) = self.changes.outages[handle as usize];
         let down = outage.meets(now, now);
         push(&mut self.queue, if down { outage.next_up(now) } else { outage.next_down(now) }, handle);
         let state = &mut self.changes.parts[place as usize];
@@ -264,7 +264,7 @@ impl Net {
             self.queue.push_at(now + detect, REROUTE, place);
         }
         if let Part::Switch(switch) = outage.part {
-            if down { self.fail(switch) } else { self.revive(switch) }
+            if down { self.fail(switch, own) } else { self.revive(switch) }
         }
     }
 
@@ -295,12 +295,12 @@ impl Net {
     }
 
     /// A switch loses what it holds; nobody is paused by it any more, nor it by anybody.
-    fn fail(&mut self, switch: u32) {
+    fn fail(&mut self, switch: u32, outage: u32) {
         let mut lost = Vec::new();
         let (ports, packets) = (&mut self.ports, &mut self.packets);
         self.switches[switch as usize].clear(ports, packets, |handle| lost.push(PacketId(handle)));
         for id in lost {
-            self.lose_elsewhere(id);
+            self.lose_held(switch, outage, id);
         }
         for port in self.switch_ports(switch) {
             let peer = self.peer(port);

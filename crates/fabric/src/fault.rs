@@ -3,11 +3,16 @@
 //! Several may stand in line; a packet passes them in the order in which they were given. Each draws from a stream
 //! of chance of its own, so one more disturbs no other. PAUSE frames are exempt, but for links that are down.
 
+mod losses;
+
+pub use losses::InSwitch;
+
 use crate::change::Outage;
 use crate::graph::NodeId;
 use crate::net::{LAPSE, STORM};
 use crate::packet::Packet;
 use crate::queue::{EventQueue, HORIZON_PS};
+use losses::Losses;
 use roci_units::{BitErrorRate, BitsPerSec, Instant, Random, Ratio, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use std::collections::VecDeque;
@@ -219,6 +224,8 @@ pub(crate) struct Copy {
 #[derive(Debug)]
 struct Node {
     fault: Fault,
+    /// Its place among the faults of the configuration.
+    place: u32,
     start: u64,
     until: u64,
     random: Random,
@@ -241,9 +248,10 @@ struct Line {
     nodes: Vec<Node>,
     /// The chains of Gilbert-Elliott, each with its number, and whether they are in their bad states.
     chains: Vec<(u32, bool)>,
-    /// When the switch that sends into it is down, and when the one at its other end is.
-    sender: Vec<Outage>,
-    receiver: Vec<Outage>,
+    /// When the switch that sends into it is down, and when the one at its other end is; each with its place among the outages of the
+    /// configuration.
+    sender: Vec<(Outage, u32)>,
+    receiver: Vec<(Outage, u32)>,
     counters: FaultCounters,
     /// When it will be looked whether the link is down, for the sake of who is paused across it.
     look_at: Option<u64>,
@@ -274,12 +282,13 @@ impl Line {
         })
     }
 
-    /// Whether a switch that fails takes what is sent with it: one that sends what has not left it whole, one that receives
+    /// The outage of a switch that takes what is sent with it: one that sends what has not left it whole, one that receives
     /// what is on its way.
-    fn cuts(&self, passage: Passage) -> bool {
+    fn cut_by(&self, passage: Passage) -> Option<u32> {
         let Passage { now, end, arrival } = passage;
-        self.sender.iter().any(|outage| outage.meets(now, end))
-            || self.receiver.iter().any(|outage| outage.meets(now, arrival))
+        let sender = self.sender.iter().find(|(outage, _)| outage.meets(now, end));
+        let cut = sender.or_else(|| self.receiver.iter().find(|(outage, _)| outage.meets(now, arrival)));
+        cut.map(|(_, place)| *place)
     }
 }
 
@@ -305,8 +314,7 @@ pub(crate) struct Faults {
     resting: Vec<u32>,
     /// By port, bits of the priorities that it storms with. It ends with the last port that has stormed.
     storming: Vec<u8>,
-    /// Packets lost elsewhere than on links.
-    pub(crate) lost_elsewhere: u64,
+    pub(crate) losses: Losses,
     /// Room for what comes out of a link.
     pub(crate) copies: Vec<Copy>,
 }
@@ -342,12 +350,12 @@ enum Fate {
 }
 
 impl Faults {
-    /// Puts a fault on the link of `rate` that `port` sends into, behind those that stand there.
+    /// Puts a fault, with its place among all, on the link of `rate` that `port` sends into, behind those that stand there.
     #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^31 faults")]
     pub(crate) fn add(
         &mut self,
         port: u32,
-        spec: &FaultSpec,
+        (place, spec): (u32, &FaultSpec),
         rate: BitsPerSec,
         random: Random,
         queue: &mut EventQueue,
@@ -364,6 +372,7 @@ impl Faults {
         let chain = if let Fault::GilbertElliott { chain, .. } = spec.fault { line.chain(chain) } else { 0 };
         line.nodes.push(Node {
             fault: spec.fault,
+            place,
             start: spec.start.as_ps(),
             until: spec.until.as_ps(),
             random,
@@ -389,21 +398,21 @@ impl Faults {
         &mut self.lines[*entry as usize]
     }
 
-    /// A switch has an outage: the one that sends into `port`'s link, or the one at its other end.
-    pub(crate) fn cut(&mut self, port: u32, outage: &Outage, sends: bool) {
+    /// A switch has an outage, with its place among all: the one that sends into `port`'s link, or the one at its other end.
+    pub(crate) fn cut(&mut self, port: u32, outage: (Outage, u32), sends: bool) {
         let line = self.line(port);
-        if sends { &mut line.sender } else { &mut line.receiver }.push(*outage);
+        if sends { &mut line.sender } else { &mut line.receiver }.push(outage);
     }
 
     /// Whether a frame that `port` sends is lost with a switch that fails.
     pub(crate) fn cuts(&self, port: u32, passage: Passage) -> bool {
-        self.place(port).is_some_and(|place| self.lines[place].cuts(passage))
+        self.place(port).is_some_and(|place| self.lines[place].cut_by(passage).is_some())
     }
 
     /// Whether the switch that sends into `port`'s link is down at some instant of `from..=to`.
     pub(crate) fn is_cut(&self, port: u32, from: u64, to: u64) -> bool {
         let outages = self.place(port).map_or(&[][..], |place| &self.lines[place].sender);
-        outages.iter().any(|outage| outage.meets(from, to))
+        outages.iter().any(|(outage, _)| outage.meets(from, to))
     }
 
     /// The first instant from `time` on at which the link that `port` sends into is down, in picoseconds; `u64::MAX` if there
@@ -539,7 +548,7 @@ impl Faults {
             copies.push(Copy { arrival, corrupt: false });
             return Crossing { forge: false, lost: 0 };
         };
-        let line = &mut self.lines[place];
+        let (line, losses) = (&mut self.lines[place], &mut self.losses);
         let lost_before = line.counters.dropped.packets;
         let octets = u64::from(packet.frame);
         line.counters.entered.add(octets);
@@ -557,9 +566,15 @@ impl Faults {
                     Fate::Pass => {}
                     Fate::Lost => {
                         line.counters.dropped.add(octets);
+                        losses.by_fault(node.place, octets);
                         continue;
                     }
-                    Fate::Corrupt => copy.corrupt = true,
+                    Fate::Corrupt => {
+                        if !copy.corrupt {
+                            losses.by_fault(node.place, octets);
+                        }
+                        copy.corrupt = true;
+                    }
                     Fate::Twice => {
                         line.counters.duplicated.add(octets);
                         copies.push(copy);
@@ -579,11 +594,17 @@ impl Faults {
             }
         }
         if !(line.sender.is_empty() && line.receiver.is_empty()) {
-            let before = copies.len();
-            copies.retain(|copy| !line.cuts(Passage { now, end, arrival: copy.arrival }));
-            for _ in copies.len()..before {
-                line.counters.dropped.add(octets);
-            }
+            let mut dropped = Count::default();
+            copies.retain(|copy| {
+                let cut = line.cut_by(Passage { now, end, arrival: copy.arrival });
+                if let Some(outage) = cut {
+                    dropped.add(octets);
+                    losses.by_outage(outage, octets);
+                }
+                cut.is_none()
+            });
+            line.counters.dropped.packets += dropped.packets;
+            line.counters.dropped.octets += dropped.octets;
         }
         for copy in copies.iter() {
             let counters = &mut line.counters;

@@ -22,7 +22,7 @@ impl Net {
         let packet = &self.packets[id];
         let (egress, bit) = (packet.next, 1 << packet.priority);
         if egress == NOWHERE {
-            return self.lose_elsewhere(id);
+            return self.lose_way(id);
         }
         let port = &self.ports[egress as usize];
         let end = &port.link;
@@ -86,10 +86,20 @@ impl Net {
         self.arrive(id);
     }
 
-    /// A packet is lost by a fault, and not on a link.
+    /// The switch that a packet has come to knows no way on.
     #[cold]
-    pub(crate) fn lose_elsewhere(&mut self, id: PacketId) {
-        self.faults.lost_elsewhere += 1;
+    fn lose_way(&mut self, id: PacketId) {
+        if let Some(switch) = self.switch_of(self.packets[id].port) {
+            self.faults.losses.in_switch(switch).no_way += 1;
+        }
+        self.lose(id);
+    }
+
+    /// A switch that fails by the outage at this place among all held a packet.
+    #[cold]
+    pub(crate) fn lose_held(&mut self, switch: u32, outage: u32, id: PacketId) {
+        self.faults.losses.in_switch(switch).failed += 1;
+        self.faults.losses.by_outage(outage, self.packets[id].frame.into());
         self.lose(id);
     }
 

@@ -1,7 +1,7 @@
 //! The network between the NICs, and what a NIC may ask of it.
 
 use crate::change::{Changes, Outage, Part};
-use crate::fault::{Fault, FaultCounters, FaultError, FaultSpec, Faults};
+use crate::fault::{Count, Fault, FaultCounters, FaultError, FaultSpec, Faults, InSwitch};
 use crate::graph::{Graph, NodeId};
 use crate::link::{FAULTY, LinkClass, LinkEnd, PENDING, TAPPED, TAPPED_AFAR, UNEVEN};
 use crate::packet::{HostId, Packet, PacketId};
@@ -291,6 +291,8 @@ impl Net {
                 slower.push((port, lower, spec));
                 continue;
             }
+            #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^32 faults")]
+            let spec = (place as u32, spec);
             self.faults.add(port, spec, rate, random, &mut self.queue).map_err(BuildError::Fault)?;
             self.ports[port as usize].link.flags |= FAULTY;
         }
@@ -509,8 +511,24 @@ impl Net {
 
     /// Packets that were lost by faults elsewhere than on a link: those that a switch held as it failed, and those for which
     /// no way was left.
-    pub const fn lost_elsewhere(&self) -> u64 {
-        self.faults.lost_elsewhere
+    pub fn lost_elsewhere(&self) -> u64 {
+        self.faults.losses.in_switches()
+    }
+
+    /// The same of one switch.
+    pub fn lost_in_switch(&self, switch: u32) -> InSwitch {
+        self.faults.losses.of_switch(switch)
+    }
+
+    /// What the fault at `place` in [`FabricConfig::faults`] has lost or damaged.
+    pub fn lost_to_fault(&self, place: usize) -> Count {
+        self.faults.losses.of_fault(place)
+    }
+
+    /// What the outage at `place` in [`FabricConfig::outages`] has taken with its switch: what that held, and what was on its way
+    /// to it. Nothing of a link, which has faults for that.
+    pub fn lost_to_outage(&self, place: usize) -> Count {
+        self.faults.losses.of_outage(place)
     }
 
     /// Totals of the run so far.

@@ -3,7 +3,7 @@
 use super::faults::always;
 use super::*;
 use crate::change::{Outage, Part};
-use crate::fault::Turns;
+use crate::fault::{InSwitch, Turns};
 
 const SLOW: BitsPerSec = BitsPerSec::from_gbps(25);
 
@@ -465,4 +465,34 @@ proptest! {
         let ports = u32::try_from(fabric.net.port_count()).unwrap();
         prop_assert!((0..ports).all(|port| fabric.net.paused(port) == 0));
     }
+}
+
+#[test]
+fn each_loss_is_told_of_the_fault_that_took_it_and_of_the_switch_where_it_was() {
+    let (half, down) = (Fault::Loss(Ratio::new(1, 2)), Fault::Down);
+    let first = FaultSpec { until: at_us(40), ..always(0, NodeId(0), half) };
+    let second = FaultSpec { start: at_us(40), until: at_us(60), ..always(0, NodeId(0), down) };
+    let config = FabricConfig {
+        // Host 1 stands at the same leaf, whose spines are down one after the other, and then both.
+        faults: vec![first, second],
+        outages: vec![failing(2, 70, 140), failing(3, 90, 140)],
+        detect: Some(Span::from_micros(5)),
+        ..FabricConfig::default()
+    };
+    let mut fabric = across(&config, 2_000);
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    let net = &fabric.net;
+    let to_faults = [0, 1].map(|place| net.lost_to_fault(place).packets);
+    let frames = 1e6 / wire_time(1_000) as f64;
+    assert!((to_faults[0] as f64 - 20.0 * frames).abs() < 0.2 * 20.0 * frames, "{to_faults:?}");
+    assert!((to_faults[1] as f64 - 20.0 * frames).abs() <= 1.0, "{to_faults:?}");
+    assert_eq!(net.lost_to_fault(1).octets, to_faults[1] * 1_000);
+    let to_outages = [0, 1].map(|place| net.lost_to_outage(place).packets);
+    assert!(to_outages.iter().all(|lost| *lost > 0), "{to_outages:?}");
+    let in_switches = [0, 1, 2, 3].map(|switch| net.lost_in_switch(switch));
+    assert!(in_switches[0].no_way > 0 && in_switches[1] == InSwitch::default(), "{in_switches:?}");
+    let no_way: u64 = in_switches.iter().map(|switch| switch.no_way).sum();
+    let all: u64 = to_faults.iter().chain(&to_outages).sum();
+    assert_eq!(all + no_way, net.totals().dropped, "nothing is told twice, nor forgotten");
+    assert_eq!((net.lost_to_fault(7), net.lost_to_outage(7)), Default::default());
 }
