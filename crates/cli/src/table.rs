@@ -3,6 +3,7 @@
 mod bridge;
 mod collective;
 mod depths;
+mod faults;
 mod program;
 mod rpc;
 mod traffic;
@@ -19,7 +20,7 @@ use roci_lab::figures::{self, Report};
 use roci_lab::nic::{Account, Structure};
 use roci_lab::results::statistics::{Sorted, jain};
 use roci_lab::results::together::Together;
-use roci_lab::results::{FaultResult, HostResult, Offered, Results, SwitchResult};
+use roci_lab::results::{HostResult, Offered, Results, SwitchResult};
 use roci_lab::scenario::overrides::seeds_in_words;
 use roci_units::Span;
 
@@ -195,9 +196,7 @@ fn run(results: &Results) -> String {
     if let Some(vain) = resent_in_vain(results) {
         text.push_str(&format!("\n  {vain}\n    {LONGER_TIMEOUT}\n"));
     }
-    if let Some(faults) = results.faults {
-        text.push_str(&format!("\n  faults: {}\n", fault_counts(&faults)));
-    }
+    text.push_str(&faults::tables(results));
     results.programs.iter().for_each(|program| text.push_str(&program::failures(program, results)));
     text.push_str(&program::unheard(results));
     text.push_str(&program::strained(results));
@@ -274,22 +273,6 @@ fn goodput(results: &Results) -> Option<String> {
         }
         _ => format!("goodput {of_all}"),
     })
-}
-
-/// What faults did, such as `12 packets dropped, 3 corrupted, 0 duplicated`.
-fn fault_counts(faults: &FaultResult) -> String {
-    let FaultResult { dropped, dropped_in_switches, corrupted, duplicated, reordered, forged_cnps } = *faults;
-    let mut text = format!("{dropped} packets dropped");
-    if dropped_in_switches > 0 {
-        text.push_str(&format!(" ({dropped_in_switches} of them in switches)"));
-    }
-    text.push_str(&format!(", {corrupted} corrupted, {duplicated} duplicated"));
-    for (count, what) in [(reordered, "reordered"), (forged_cnps, "CNPs forged")] {
-        if count > 0 {
-            text.push_str(&format!(", {count} {what}"));
-        }
-    }
-    text
 }
 
 fn speed(results: &Results) -> String {

@@ -113,14 +113,19 @@ fn the_guides_ring_stands_still_as_it_says_and_gets_on_with_what_helps() {
 }
 
 #[test]
-fn the_guides_bursts_are_told_from_what_lies_under_them_as_it_says() {
+fn the_guides_faults_and_bursts_are_told_of_as_it_says() {
     let scratch = Scratch::new("guide-traffic");
     let blocks = blocks("output.md");
-    scratch.scenario("bursts.toml", &blocks.iter().find(|block| block.0 == "toml").unwrap().1);
+    let scenarios: Vec<&String> =
+        blocks.iter().filter(|block| block.0 == "toml").map(|block| &block.1).collect();
+    assert_eq!(scenarios.len(), 2);
+    let names = ["failed-spine.toml", "bursts.toml"];
+    for (name, scenario) in names.into_iter().zip(scenarios) {
+        scratch.scenario(name, scenario);
+    }
     let mut shown = 0;
-    for (_, block) in
-        blocks.iter().filter(|(_, text)| text.starts_with("$ roci") && text.contains("bursts.toml"))
-    {
+    let is_meant = |text: &str| text.starts_with("$ roci") && names.iter().any(|name| text.contains(name));
+    for (_, block) in blocks.iter().filter(|(_, text)| is_meant(text)) {
         let (command, lines) = block.split_once('\n').unwrap();
         let arguments: Vec<&str> = command.split_whitespace().skip(2).collect();
         let printed = text(&scratch.roci(&arguments).stdout);
@@ -129,7 +134,7 @@ fn the_guides_bursts_are_told_from_what_lies_under_them_as_it_says() {
             shown += 1;
         }
     }
-    assert!(shown >= 9, "only {shown} lines were found");
+    assert!(shown >= 13, "only {shown} lines were found");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`digits`] | numbers as people say them |
 //! | [`folder`] | a folder of results that appears as a whole or not at all |
-//! | [`summary`], `nic`, `rpc`, `traffic` | `summary.json` |
+//! | [`summary`], `faults`, `nic`, `rpc`, `traffic` | `summary.json` |
 //! | [`flows`] | `flows.csv` |
 //! | [`links`] | `links.csv` |
 //! | [`collectives`] | `collectives.csv` |
@@ -14,6 +14,7 @@
 
 pub mod collectives;
 pub mod digits;
+mod faults;
 pub mod flows;
 pub mod folder;
 pub mod links;

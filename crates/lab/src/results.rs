@@ -5,6 +5,7 @@
 pub mod collective;
 pub mod cores;
 pub mod deadlock;
+pub mod effect;
 pub mod flow_set;
 pub mod misses;
 pub mod offered;
@@ -17,6 +18,7 @@ pub mod traffic;
 pub use collective::{CollectiveResult, Iteration, SlowStep};
 pub use cores::CoreArray;
 pub use deadlock::Deadlock;
+pub use effect::{Effect, Outcome, RuleResult};
 pub use flow_set::FlowSet;
 pub use offered::Offered;
 pub use rpc::{IdleTimes, MachineResult, RpcResult, Times};
@@ -74,6 +76,8 @@ pub struct Results {
     pub programs: Vec<ProgramResult>,
     /// What the links did to packets; `None` where the scenario has no faults.
     pub faults: Option<FaultResult>,
+    /// One record for each table of `[[faults.on]]`, in their order.
+    pub rules: Vec<RuleResult>,
     /// When flows were offered by the clock; `None` where not all were.
     pub offered: Option<Offered>,
     /// The cycle of ports that stood still in a deadlock; `None` where there was none.
@@ -364,6 +368,12 @@ pub struct SwitchResult {
     pub trimmed: u64,
     /// Headers that it sent back to their senders.
     pub returned: u64,
+    /// Of the drops, lossless packets that came after PAUSE and found the headroom full.
+    pub drops_behind_pause: u64,
+    /// Packets that it held as it failed, and lost.
+    pub lost_as_it_failed: u64,
+    /// Packets that it lost because it knew no way on for them.
+    pub lost_without_way: u64,
 }
 
 /// What one end of a link sent into it.

@@ -9,6 +9,7 @@
 //! | `over_time` | what of it changed in the course of the run |
 //! | `completion` | how long its flows took |
 //! | `collectives`, `rpcs` | collectives, and requests and responses, of one run and of several |
+//! | `faults` | what each table of faults did |
 //! | `by_table` | what the table of a comparison has of both |
 //! | `comparison` | the page of several runs side by side |
 
@@ -16,6 +17,7 @@ mod by_table;
 mod collectives;
 mod comparison;
 mod completion;
+mod faults;
 mod lines;
 mod over_time;
 mod page;

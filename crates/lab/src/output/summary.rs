@@ -1,12 +1,12 @@
 //! `summary.json`: what a run found out, for programs. Its fields are a promise; `docs/guide/output.md` lists them.
 
 use super::collectives::CollectiveRecord;
+use super::faults::{FaultRecord, RuleRecord};
 use super::nic::NicRecord;
 use super::rpc::{MachineRecord, RpcRecord};
 use super::traffic::TrafficRecord;
 use crate::results::{
-    Deadlock, Depth, Failure, FaultResult, FlowResult, FlowSet, HostResult, ProgramResult, Results,
-    SwitchResult,
+    Deadlock, Depth, Failure, FlowResult, FlowSet, HostResult, ProgramResult, Results, SwitchResult,
 };
 use roci_units::Instant;
 use serde::Serialize;
@@ -82,6 +82,9 @@ impl Serialize for Summary<'_> {
             map.serialize_entry("warnings", &results.warnings)?;
         }
         map.serialize_entry("faults", &results.faults.map(FaultRecord::new))?;
+        if !results.rules.is_empty() {
+            map.serialize_entry("faults_on", &List(&results.rules, RuleRecord::new))?;
+        }
         map.serialize_entry("offered", &OfferedRecord::new(results.all()))?;
         map.serialize_entry("deadlock", &results.deadlock.as_ref().map(DeadlockRecord::new))?;
         map.serialize_entry("host", &CostRecord::new(results))?;
@@ -260,10 +263,18 @@ struct SwitchRecord<'a> {
     trimmed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     returned: Option<u64>,
+    /// Where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drops_behind_pause: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_as_it_failed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_without_way: Option<u64>,
 }
 
 impl<'a> SwitchRecord<'a> {
     fn new(switch: &'a SwitchResult) -> Self {
+        let any = |count: u64| (count > 0).then_some(count);
         Self {
             name: &switch.name,
             drops: switch.drops,
@@ -274,6 +285,9 @@ impl<'a> SwitchRecord<'a> {
             max_buffer_bytes: switch.max_buffer_bytes,
             trimmed: (switch.trimmed > 0).then_some(switch.trimmed),
             returned: (switch.trimmed > 0).then_some(switch.returned),
+            drops_behind_pause: any(switch.drops_behind_pause),
+            lost_as_it_failed: any(switch.lost_as_it_failed),
+            lost_without_way: any(switch.lost_without_way),
         }
     }
 }
@@ -336,26 +350,6 @@ impl<'a> HostRecord<'a> {
             bitmaps_refused: (host.bitmaps_refused > 0).then_some(host.bitmaps_refused),
             nic: host.nic.as_deref().map(NicRecord::new),
         }
-    }
-}
-
-#[derive(Serialize)]
-struct FaultRecord {
-    dropped: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dropped_in_switches: Option<u64>,
-    corrupted: u64,
-    duplicated: u64,
-    reordered: u64,
-    forged_cnps: u64,
-}
-
-impl FaultRecord {
-    const fn new(faults: FaultResult) -> Self {
-        let FaultResult { dropped, dropped_in_switches, corrupted, duplicated, reordered, forged_cnps } =
-            faults;
-        let dropped_in_switches = if dropped_in_switches > 0 { Some(dropped_in_switches) } else { None };
-        Self { dropped, dropped_in_switches, corrupted, duplicated, reordered, forged_cnps }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
-    CollectiveResult, FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult, IdleTimes,
-    Iteration, MachineResult, MachineSample, Op, Results, RpcResult, SlowStep, SwitchResult, Times,
-    TrafficResult,
+    CollectiveResult, Effect, FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult,
+    IdleTimes, Iteration, MachineResult, MachineSample, Op, Outcome, Results, RpcResult, RuleResult,
+    SlowStep, SwitchResult, Times, TrafficResult,
 };
 use crate::traffic::{Algorithm, Operation};
 use roci_machine::Counters;
@@ -93,6 +93,7 @@ pub(crate) fn sample() -> Results {
         warnings: Vec::new(),
         first_received: None,
         offered: None,
+        rules: Vec::new(),
         deadlock: None,
         faults: Some(FaultResult { dropped: 3, corrupted: 2, duplicated: 1, ..FaultResult::default() }),
         series,
@@ -136,6 +137,27 @@ pub(crate) fn with_collective() -> Results {
         failed: true,
     };
     Results { collectives: vec![one], ..sample() }
+}
+
+/// The same with a table of `[[faults.on]]`.
+pub(crate) fn with_rule() -> Results {
+    let at = |millis| Instant::ZERO + Span::from_millis(millis);
+    let effect = Effect {
+        before_bps: Some(8e9),
+        least_bps: Some(1e9),
+        below: Span::from_micros(900),
+        outcome: Outcome::Back(Span::from_millis(1)),
+    };
+    let rule = RuleResult {
+        name: "leaf2-root".into(),
+        what: "down".into(),
+        from: at(2),
+        until: Some(at(6)),
+        lost: 12,
+        lost_octets: 12_480,
+        effect,
+    };
+    Results { rules: vec![rule], ..sample() }
 }
 
 /// The same with a table of requests.
@@ -190,8 +212,7 @@ fn switch(name: &str) -> SwitchResult {
         pause_received: 0,
         paused: Span::from_micros(1_170),
         max_buffer_bytes: 94_700,
-        trimmed: 0,
-        returned: 0,
+        ..SwitchResult::default()
     }
 }
 

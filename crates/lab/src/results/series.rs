@@ -37,6 +37,8 @@ pub struct Series {
     /// Those of the other end, where they are asked for.
     receivers: Vec<Row<(&'static str, i64)>>,
     of_machines: Machines,
+    /// Octets that all flows had delivered by each of `times`; nothing where that is not asked for.
+    delivered: Vec<u64>,
     /// Whether each flow has rows, by its place in the results.
     chosen: Vec<bool>,
     chosen_count: usize,
@@ -111,6 +113,7 @@ impl Series {
             words: Vec::new(),
             receivers: Vec::new(),
             of_machines: Machines::default(),
+            delivered: Vec::new(),
             chosen: Vec::new(),
             chosen_count: 0,
         }
@@ -216,16 +219,41 @@ impl Series {
         }
     }
 
+    /// Records what all flows have delivered by now, payload only: in every sample, or in none.
+    ///
+    /// # Panics
+    /// Unless it was recorded in all samples before the open one, and not yet in that.
+    pub fn delivered(&mut self, octets: u64) {
+        self.delivered.push(octets);
+        assert_eq!(self.delivered.len(), self.times.len(), "in every sample or in none");
+    }
+
+    /// What all flows had delivered by `at`: between two samples in proportion, and behind the last one as by then. `None` where it was
+    /// not recorded.
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    pub fn delivered_by(&self, at: Instant) -> Option<f64> {
+        let last = *self.delivered.last()?;
+        let place = self.times.partition_point(|time| *time < at);
+        let Some(&by) = self.delivered.get(place) else { return Some(last as f64) };
+        let (since, before) = match place.checked_sub(1) {
+            Some(place) => (self.times[place], self.delivered[place]),
+            None => (Instant::ZERO, 0),
+        };
+        let share = at.since(since).as_secs_f64() / self.times[place].since(since).as_secs_f64();
+        Some(before as f64 + (by.saturating_sub(before)) as f64 * share)
+    }
+
     fn current(&self) -> u32 {
         let last = self.times.len().checked_sub(1).expect("a sample is open");
         u32::try_from(last).expect("fewer samples than rows")
     }
 
     /// Keeps every second sample and doubles the interval.
-    fn halve(&mut self) {
+    pub(super) fn halve(&mut self) {
         // The last of each pair stays: counters then hold what both samples counted. A last one without a partner
         // stays too.
         self.times = self.times.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
+        self.delivered = self.delivered.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
         thin(&mut self.flows, |_| ());
         thin(&mut self.queues, |_| ());
         thin(&mut self.words, |&(name, _)| name);

@@ -28,6 +28,8 @@ pub struct Faults {
 /// Faults of some links, for a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultRule {
+    /// Its place among the tables of `[[faults.on]]`, and what it names, as it was written.
+    pub table: (usize, String),
     /// The ways of links that are meant, in ascending order: a link's place in the graph, and that of the node at the end that
     /// sends into it.
     pub ways: Vec<(u32, u32)>,
@@ -53,6 +55,8 @@ impl FaultRule {
 /// Switches that fail, for a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SwitchRule {
+    /// Its place among the tables of `[[faults.on]]`, and what it names, as it was written.
+    pub table: (usize, String),
     /// The switches meant, by their places in the graph's list, in ascending order.
     pub switches: Vec<u32>,
     /// From when on.
@@ -208,6 +212,26 @@ impl LinkFaults {
         *self == Self::default()
     }
 
+    /// The keys of what befalls packets, in the order of the guide.
+    pub fn keys(&self) -> Vec<&'static str> {
+        let none = Self::default();
+        [
+            ("down", self.down),
+            ("flap", self.flap.is_some()),
+            ("rate", self.rate.is_some()),
+            ("loss", self.loss != none.loss),
+            ("corrupt", self.corrupt != none.corrupt),
+            ("ber", self.ber != none.ber),
+            ("duplicate", self.duplicate != none.duplicate),
+            ("reorder", self.reorder.is_some()),
+            ("delay", self.delay.is_some()),
+            ("pause_storm", self.pause_storm.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(key, is_set)| is_set.then_some(key))
+        .collect()
+    }
+
     /// Whether packets may be lost.
     fn loses(&self) -> bool {
         let never = match self.loss {
@@ -282,7 +306,7 @@ impl Faults {
         let Some(table) = table else { return Ok(Self::default()) };
         let common = link_faults(table)?;
         let (mut rules, mut switches) = (Vec::new(), Vec::new());
-        for rule in table.tables("on", &keys::FAULTS_ON)? {
+        for (number, rule) in table.tables("on", &keys::FAULTS_ON)?.into_iter().enumerate() {
             let from = rule.instant("from")?.unwrap_or_default();
             let until = rule.period("until")?.map(|span| Instant::ZERO + span);
             if until.is_some_and(|until| until <= from) {
@@ -303,8 +327,9 @@ impl Faults {
             let name = match (rule.text("link")?, rule.text("switch")?) {
                 (None, Some(name)) => {
                     let state = switch_state(rule)?;
-                    let switches_meant = names.switches_like(rule.source, &name)?;
-                    switches.push(SwitchRule { switches: switches_meant, from, until, state, place });
+                    let (switches_meant, table) =
+                        (names.switches_like(rule.source, &name)?, (number, name.value));
+                    switches.push(SwitchRule { table, switches: switches_meant, from, until, state, place });
                     continue;
                 }
                 (Some(_), Some(name)) => {
@@ -334,7 +359,8 @@ impl Faults {
             let mut faults = link_faults(rule)?;
             faults.down = rule.flag("down")?.unwrap_or(false);
             faults.rate = lower_rate(rule, graph, &ways)?;
-            rules.push(FaultRule { ways, from, until, faults, cnp: cnp.transpose()?, place });
+            let table = (number, name.value);
+            rules.push(FaultRule { table, ways, from, until, faults, cnp: cnp.transpose()?, place });
         }
         let detect = match table.get("detect").map(|node| &node.kind) {
             None => None,

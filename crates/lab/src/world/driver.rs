@@ -145,7 +145,7 @@ pub(super) struct Driver {
     /// Octets of payload of all flows that have begun; `u64::MAX` where one has no end.
     pub(super) begun_octets: u64,
     /// Octets that flows which have ended delivered.
-    ended_octets: u64,
+    pub(super) ended_octets: u64,
     /// What posts as messages come.
     pub(super) collectives: Collectives,
     /// What answers requests.

@@ -1,14 +1,23 @@
 //! From the faults of a scenario, rules in force for a time, to nodes on the links.
 
+use crate::results::effect::{Goodput, RuleResult};
 use crate::scenario::Scenario;
-use crate::scenario::faults::{FaultRule, LinkFaults, Loss, SwitchRule, SwitchState};
+use crate::scenario::faults::{FaultRule, Faults, LinkFaults, Loss, SwitchRule, SwitchState};
 use roci_fabric::change::{Outage, Part};
-use roci_fabric::fault::{Fault, FaultSpec, Turns};
+use roci_fabric::fault::{Count, Fault, FaultSpec, Turns};
 use roci_fabric::graph::{Link, NodeId};
+use roci_fabric::net::Net;
 use roci_units::{Instant, Ratio};
 
 /// All faults of `scenario`, those of its topology file included.
 pub(super) fn specs(scenario: &Scenario) -> Vec<FaultSpec> {
+    with_tables(scenario).into_iter().map(|(_, spec)| spec).collect()
+}
+
+/// A fault or an outage, and the place of the table of `[[faults.on]]` that it comes from; `None`: from none.
+type Of<T> = (Option<usize>, T);
+
+fn with_tables(scenario: &Scenario) -> Vec<Of<FaultSpec>> {
     let mut specs = Vec::new();
     for (place, link) in (0u32..).zip(&scenario.topology.graph.links) {
         for from in [link.a, link.b] {
@@ -19,14 +28,15 @@ pub(super) fn specs(scenario: &Scenario) -> Vec<FaultSpec> {
         let Link { a, b, .. } = scenario.topology.graph.links[link as usize];
         for from in [a, b] {
             let fault = Fault::Loss(loss);
-            specs.push(FaultSpec { link, from, start: Instant::ZERO, until: Instant::NEVER, fault });
+            let (start, until) = (Instant::ZERO, Instant::NEVER);
+            specs.push((None, FaultSpec { link, from, start, until, fault }));
         }
     }
     specs
 }
 
 /// The faults of one way of one link: from each change of rules to the next, the last rule in force decides.
-fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<FaultSpec>) {
+fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<Of<FaultSpec>>) {
     let faults = &scenario.faults;
     let rules: Vec<&FaultRule> = faults.rules.iter().filter(|rule| rule.concerns(link, from.0)).collect();
     if rules.is_empty() && faults.common.is_none() {
@@ -39,14 +49,15 @@ fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<FaultSp
         // Zero is that of the common ones.
         let chain = (1u32..).zip(&rules).find(|(_, one)| rule.is_some_and(|rule| std::ptr::eq(**one, rule)));
         let nodes = nodes(faults, began, chain.map_or(0, |(chain, _)| chain), data);
-        specs.extend(nodes.map(|fault| FaultSpec { link, from, start, until, fault }));
+        let table = rule.map(|rule| rule.table.0);
+        specs.extend(nodes.map(|fault| (table, FaultSpec { link, from, start, until, fault })));
     }
     for rule in rules {
         if let Some(cnp) = rule.cnp {
             let fault =
                 Fault::ForgedCnp { threshold: cnp.threshold, window: cnp.window, cooldown: cnp.cooldown };
             let (start, until) = period(rule);
-            specs.push(FaultSpec { link, from, start, until, fault });
+            specs.push((Some(rule.table.0), FaultSpec { link, from, start, until, fault }));
         }
     }
 }
@@ -78,6 +89,10 @@ fn ruling<'a, R>(
 
 /// What is down when: switches, and the links that routes are to lead around.
 pub(super) fn outages(scenario: &Scenario) -> Vec<Outage> {
+    outages_with_tables(scenario).into_iter().map(|(_, outage)| outage).collect()
+}
+
+fn outages_with_tables(scenario: &Scenario) -> Vec<Of<Outage>> {
     let faults = &scenario.faults;
     let mut outages = Vec::new();
     for switch in (0u32..).take(scenario.topology.graph.switches.len()) {
@@ -92,21 +107,67 @@ pub(super) fn outages(scenario: &Scenario) -> Vec<Outage> {
                     Some(Turns { began, up: flap.up, down: flap.down })
                 }
             };
-            outages.push(Outage { part: Part::Switch(switch), start, until, turns });
+            let table = rule.map(|rule| rule.table.0);
+            outages.push((table, Outage { part: Part::Switch(switch), start, until, turns }));
         }
     }
     if faults.detect().is_some() {
         // A link that is down one way is avoided both ways: its ends tell each other.
-        outages.extend(specs(scenario).iter().filter_map(|spec| {
+        outages.extend(with_tables(scenario).iter().filter_map(|(table, spec)| {
             let turns = match spec.fault {
                 Fault::Down => None,
                 Fault::Flap(turns) if faults.follows_flaps() => Some(turns),
                 _ => return None,
             };
-            Some(Outage { part: Part::Link(spec.link), start: spec.start, until: spec.until, turns })
+            let part = Part::Link(spec.link);
+            Some((*table, Outage { part, start: spec.start, until: spec.until, turns }))
         }));
     }
     outages
+}
+
+/// What each table of `[[faults.on]]` did to packets and to `goodput`, in their order.
+pub(super) fn results(scenario: &Scenario, net: &Net, goodput: &Goodput<'_>) -> Vec<RuleResult> {
+    let Faults { rules, switches, .. } = &scenario.faults;
+    let result = |table: &(usize, String), what: Vec<&str>, from, until| {
+        let lost = Count::default();
+        (table.0, lost, table.1.clone(), what.join(", "), from, until)
+    };
+    let of_links = rules.iter().map(|rule| {
+        let mut what = rule.faults.keys();
+        what.extend(rule.cnp.map(|_| "cnp"));
+        result(&rule.table, what, rule.from, rule.until)
+    });
+    let of_switches = switches.iter().map(|rule| {
+        let what = match rule.state {
+            SwitchState::Up => vec![],
+            SwitchState::Down => vec!["down"],
+            SwitchState::Flaps(_) => vec!["flap"],
+        };
+        result(&rule.table, what, rule.from, rule.until)
+    });
+    let mut results: Vec<_> = of_links.chain(of_switches).collect();
+    results.sort_by_key(|result| result.0);
+    let faults = with_tables(scenario).into_iter().enumerate();
+    let faults = faults.map(|(place, (table, _))| (table, net.lost_to_fault(place)));
+    let outages = outages_with_tables(scenario).into_iter().enumerate();
+    let outages = outages.map(|(place, (table, _))| (table, net.lost_to_outage(place)));
+    for (table, lost) in faults.chain(outages) {
+        if let Some(result) = table.and_then(|table| results.get_mut(table)) {
+            result.1.packets += lost.packets;
+            result.1.octets += lost.octets;
+        }
+    }
+    let told = results.into_iter().map(|(_, lost, name, what, from, until)| RuleResult {
+        name,
+        what,
+        from,
+        until,
+        lost: lost.packets,
+        lost_octets: lost.octets,
+        effect: goodput.effect(from, until),
+    });
+    told.collect()
 }
 
 /// What stands on a link with these faults, in the order in which a packet meets it. They `began` when their rule did,

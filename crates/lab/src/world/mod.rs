@@ -32,6 +32,7 @@ mod writes;
 
 use crate::program::CLASSES;
 use crate::program::events::Events;
+use crate::results::effect::Goodput;
 use crate::results::{
     CoreArray, Deadlock, Failure, FaultResult, HostFigures, HostResult, LinkResult, Offered, ProgramResult,
     Results, SwitchResult, TrafficResult,
@@ -47,6 +48,7 @@ use roci_control::program::Tally;
 use roci_control::program::fault::FAULTS_KEPT;
 use roci_fabric::deadlock::Held;
 use roci_fabric::fabric::{Fabric, Stopped};
+use roci_fabric::fault::InSwitch;
 use roci_fabric::graph::Graph;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
@@ -410,6 +412,7 @@ impl<'a> Simulation<'a> {
         }
         let mut series = self.sampler.take_series();
         series.renumber(&places);
+        let rules = faults::results(self.scenario, net, &Goodput::new(&series, &flows, now));
         let hosts = (0u16..).zip(&graph.hosts).zip(&nics.hosts);
         let hosts: Vec<_> = hosts
             .map(|((number, name), host)| host_result(net, HostId(number), host, name, self.scenario))
@@ -455,6 +458,7 @@ impl<'a> Simulation<'a> {
             controls,
             programs,
             faults,
+            rules,
             offered: Offered::of(&self.scenario.traffic, offered_until),
             deadlock: None,
             warnings,
@@ -472,6 +476,7 @@ fn switch_result(net: &Net, number: u32, name: &str) -> SwitchResult {
     for port in net.switch_ports(number) {
         if let Some(counters) = net.counters(port) {
             result.drops += counters.dropped + counters.headroom_dropped;
+            result.drops_behind_pause += counters.headroom_dropped;
             result.ecn_marks += counters.marked;
             result.trimmed += counters.trimmed;
             result.returned += counters.returned;
@@ -482,6 +487,8 @@ fn switch_result(net: &Net, number: u32, name: &str) -> SwitchResult {
         result.paused += pauses.paused(net.now());
     }
     result.max_buffer_bytes = u64::from(net.switch(number).peak());
+    let InSwitch { failed, no_way } = net.lost_in_switch(number);
+    (result.lost_as_it_failed, result.lost_without_way) = (failed, no_way);
     result
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Sampler {
     overhead: u64,
     /// Whether the contexts of receivers are read as well.
     receivers: bool,
+    /// Whether it is recorded what all flows have delivered: there are faults whose effect is to be told.
+    delivered: bool,
 }
 
 /// A queue that is read.
@@ -63,6 +65,7 @@ impl Sampler {
             data: data_priority(scenario),
             overhead: overhead + WIRE_OVERHEAD as u64,
             receivers: scenario.measure.receivers,
+            delivered: !(scenario.faults.rules.is_empty() && scenario.faults.switches.is_empty()),
         };
         if !interval.is_zero() {
             // Single CNPs that wait are no queue worth a line, unless data share their priority.
@@ -137,8 +140,10 @@ impl Sampler {
             self.series.flow(ended.number, sample);
         }
         driver.sampled = driver.ended.len();
+        let mut delivered = driver.ended_octets;
         for place in 0..driver.live.len() {
             let Some((live, counted)) = driver.count(&nics.hosts, place) else { continue };
+            delivered = delivered.saturating_add(counted.delivered);
             let reading = read(driver, &mut nics.hosts, &live, &counted, now, self.overhead);
             self.series.flow(live.number, reading);
             let (sender, qpn) = sending_end(&live);
@@ -152,6 +157,9 @@ impl Sampler {
                     .engine
                     .program_context(qpn, now, |name, value| series.receiver_word(live.number, name, value));
             }
+        }
+        if self.delivered {
+            self.series.delivered(delivered);
         }
         driver.rpcs.sample(now, &mut self.series);
         self.find_queues(net);

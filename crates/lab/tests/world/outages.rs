@@ -2,7 +2,7 @@
 
 use super::{run, star};
 use pcap_file::pcapng::{Block, PcapNgReader};
-use roci_lab::results::{FlowStatus, Results};
+use roci_lab::results::{FlowStatus, Outcome, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
@@ -165,6 +165,38 @@ fn links_tell_which_of_them_led_to_the_switch_that_failed_and_all_that_was_lost_
     let lossy = run(FAILED_SPINE, &[("faults.on.0.down", "false"), ("faults.corrupt", "0.001")]);
     let damaged: u64 = lossy.links.iter().map(|link| link.corrupted).sum();
     assert!(damaged > 0 && damaged == lossy.faults.expect("there are some").corrupted);
+}
+
+#[test]
+fn each_table_of_faults_is_told_with_what_it_took_and_how_long_goodput_was_hurt() {
+    let results = run(FAILED_SPINE, &[("measure.sample", "20us")]);
+    let rule = &results.rules[0];
+    assert_eq!((results.rules.len(), rule.name.as_str(), rule.what.as_str()), (1, "spine1", "down"));
+    let faults = results.faults.expect("packets were lost");
+    let held: u64 = results.switches.iter().map(|switch| switch.lost_as_it_failed).sum();
+    assert_eq!((rule.lost, faults.dropped_in_switches), (faults.dropped, held));
+    let mean = rule.lost_octets / rule.lost;
+    assert!((64..1_200).contains(&mean), "{mean}: data packets and acknowledgements");
+    let no_way = run(FAILED_SPINE, &[("faults.on.0.switch", "spine*")]);
+    let without_way: u64 = no_way.switches.iter().map(|switch| switch.lost_without_way).sum();
+    assert!(without_way > 0 && no_way.switches[0].lost_without_way > 0, "{:?}", no_way.switches);
+    assert_eq!(no_way.rules[0].lost + without_way, no_way.faults.expect("some were lost").dropped);
+
+    let slow = run(&degraded("\"none\"", 1), &[]);
+    let (rule, effect) = (&slow.rules[0], slow.rules[0].effect);
+    assert_eq!((rule.name.as_str(), rule.what.as_str(), rule.lost), ("s0>h0", "rate", 0));
+    let Outcome::Back(after) = effect.outcome else { panic!("{effect:?}") };
+    assert!((1_950..2_010).contains(&(after.as_ps() / 1_000_000)), "{after}: for 2 ms it is slow");
+    let [before, least] = [effect.before_bps, effect.least_bps].map(|bps| bps.expect("it is known") / 1e9);
+    assert!((85.0..93.0).contains(&before) && (22.0..24.0).contains(&least), "{effect:?}");
+    // Of a link that nobody uses, behind the end, and of hardly any weight.
+    let calm =
+        run(&degraded("\"none\"", 1).replace("hosts = 2", "hosts = 3"), &[("faults.on.0.link", "s0-h2")]);
+    assert_eq!((calm.rules[0].lost, calm.rules[0].effect.outcome), (0, Outcome::Unaffected));
+    let late = run(&degraded("\"none\"", 1), &[("faults.on.0.from", "4ms"), ("faults.on.0.until", "5ms")]);
+    assert_eq!(late.rules[0].effect.outcome, Outcome::NotReached);
+    let above = run(&degraded("\"none\"", 1), &[("faults.on.0.rate", "97Gb/s")]);
+    assert_eq!(above.rules[0].effect.outcome, Outcome::Unaffected, "97 is more than 95 of 100");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::collectives;
 use super::completion::{completion, traffic};
+use super::faults;
 use super::lines::Readings;
 use super::over_time;
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
@@ -26,6 +27,7 @@ pub(crate) fn page(results: &Results) -> Page {
     sections.extend([
         collectives::of_run(results),
         rpcs::of_run(results, &readings),
+        faults::of_run(results),
         completion(results),
         traffic(results),
         flows(results),
