@@ -200,6 +200,26 @@ fn each_table_of_faults_is_told_with_what_it_took_and_how_long_goodput_was_hurt(
 }
 
 #[test]
+fn outages_without_a_gap_between_them_are_noticed_as_one() {
+    let both = r#"
+    [[faults.on]]
+    switch = "spine1"
+    from = "230us"
+    until = "9ms"
+    down = true
+    "#;
+    let whole = run(FAILED_SPINE, &[]);
+    let parts = run(&format!("{FAILED_SPINE}{both}"), &[("faults.on.0.until", "230us")]);
+    assert_eq!(parts.faults, whole.faults);
+    assert_eq!(parts.rules[0].lost + parts.rules[1].lost, whole.rules[0].lost);
+    assert!(
+        parts.rules.iter().all(|rule| rule.lost > 0),
+        "50 us pass until it is noticed: {:?}",
+        parts.rules
+    );
+}
+
+#[test]
 fn flows_over_a_failed_spine_go_on_by_the_other_one() {
     let whole = run(FAILED_SPINE, &[("faults.on.0.down", "false")]);
     let failed = run(FAILED_SPINE, &[]);

@@ -496,3 +496,26 @@ fn each_loss_is_told_of_the_fault_that_took_it_and_of_the_switch_where_it_was() 
     assert_eq!(all + no_way, net.totals().dropped, "nothing is told twice, nor forgotten");
     assert_eq!((net.lost_to_fault(7), net.lost_to_outage(7)), Default::default());
 }
+
+#[test]
+fn two_outages_without_a_gap_between_them_are_noticed_as_one() {
+    let lost = |outages: &[(u64, u64)], detect| {
+        let outages = outages.iter().map(|&(start, until)| failing(2, start, until)).collect();
+        let detect = Some(Span::from_micros(detect));
+        let mut fabric = across(&FabricConfig { outages, detect, ..FabricConfig::default() }, 6_000);
+        assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+        fabric.net.totals().dropped
+    };
+    for (start, detect) in [(100, 50), (100, 20), (100, 90), (0, 50)] {
+        let whole = lost(&[(start, 200)], detect);
+        for first in [130, 150] {
+            let told = lost(&[(start, first), (first, 200)], detect);
+            let turned = lost(&[(first, 200), (start, first)], detect);
+            assert_eq!(
+                (told, turned),
+                (whole, whole),
+                "from {start}, detected after {detect}, cut at {first}"
+            );
+        }
+    }
+}
