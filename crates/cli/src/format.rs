@@ -16,6 +16,11 @@ pub(crate) fn rate(bps: f64) -> String {
     scaled(bps, &[(1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "Kb/s"), (1.0, "b/s")])
 }
 
+/// Things per second, of which the heading tells.
+pub(crate) fn per_second(count: f64) -> String {
+    scaled(count, &[(1e9, "G"), (1e6, "M"), (1e3, "K"), (1.0, "")]).trim_end().to_owned()
+}
+
 /// Octets.
 pub(crate) fn size(octets: u64) -> String {
     if octets < 1_000 {

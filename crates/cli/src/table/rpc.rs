@@ -1,7 +1,7 @@
 //! What is printed of requests and responses: a line for each table, and one for each machine that answered.
 
 use super::{lines, table};
-use crate::format::{number, of_seeds, or_dash, rate, size, time};
+use crate::format::{number, of_seeds, or_dash, per_second, rate, size, time};
 use roci_lab::batch::RpcSum;
 use roci_lab::results::{MachineResult, Results, RpcResult};
 use roci_units::Span;
@@ -21,7 +21,11 @@ const HEADER: [&str; 12] = [
     "idle",
 ];
 
-const MACHINE: [&str; 8] = ["machine", "unconsumed max", "S1", "S2", "S3", "S4", "evicted unread", "memory"];
+const MACHINE: [&str; 9] =
+    ["machine", "unconsumed max", "S1", "S2", "S3", "S4", "I/O lines max", "evicted unread", "memory"];
+
+/// What stands below the machines.
+const STATES: &str = "what is unconsumed is less than the ways for I/O hold (S1), than the cache holds (S2), more (S3), or fills all receive buffers (S4)";
 
 /// A line for each table of requests and each machine; nothing where there is none.
 pub(super) fn tables(results: &Results) -> String {
@@ -36,7 +40,7 @@ pub(super) fn tables(results: &Results) -> String {
     results.machines.iter().for_each(|it| {
         machines.add_row(machine(it, results));
     });
-    format!("\n{}\n{}", lines(&requests), lines(&machines))
+    format!("\n{}\n{}  {STATES}\n", lines(&requests), lines(&machines))
 }
 
 /// The same of several runs: a line for each table in each configuration, with means over its seeds.
@@ -52,7 +56,7 @@ pub(super) fn side_by_side(sums: &[RpcSum<'_>]) -> String {
             sum.of.threads.to_string(),
             sum.of.connections.to_string(),
             size(sum.of.request),
-            of_seeds(sum.per_second.as_ref(), number),
+            of_seeds(sum.per_second.as_ref(), per_second),
             of_seeds(sum.goodput_bps.as_ref(), rate),
             of_seeds(sum.p50.as_ref(), time),
             of_seeds(sum.p99.as_ref(), time),
@@ -75,8 +79,13 @@ const SIDE_BY_SIDE: [&str; 10] = [
     "misses",
 ];
 
+/// Less than a hundredth of a percent is no more told apart.
 fn percent(share: f64) -> String {
-    format!("{} %", number(share * 100.0))
+    match share * 100.0 {
+        little if little > 0.0 && little < 0.005 => "<0.01 %".to_owned(),
+        few if few < 0.1 && few > 0.0 => format!("{few:.2} %"),
+        percent => format!("{} %", number(percent)),
+    }
 }
 
 fn row(it: &RpcResult, results: &Results) -> Vec<String> {
@@ -91,7 +100,7 @@ fn row(it: &RpcResult, results: &Results) -> Vec<String> {
         it.connections.to_string(),
         size(it.request),
         it.answered.to_string(),
-        or_dash(it.per_second().map(number)),
+        or_dash(it.per_second().map(per_second)),
         or_dash(it.goodput_bps().map(rate)),
         seconds(it.times.percentile(50)),
         seconds(it.times.percentile(99)),
@@ -113,6 +122,7 @@ fn machine(it: &MachineResult, results: &Results) -> Vec<String> {
         s2,
         s3,
         s4,
+        counters.most_iio.to_string(),
         format!("{} by the NIC, {} by cores", counters.nic_evictions, counters.cpu_evictions),
         format!("{} read, {} written", size(counters.memory_read), size(counters.memory_written)),
     ]
@@ -156,8 +166,16 @@ mod tests {
             busy: vec![Span::ZERO; 2],
         }];
         let text = tables(&one);
-        for told in ["echo", "192 - 20", "25.00 %", "1000000", "S4", "75.00 %"] {
+        for told in
+            ["echo", "192 - 20", "25.00 %", "1.000 M", "S4", "75.00 %", "fills all receive buffers (S4)"]
+        {
             assert!(text.contains(told), "{told}: {text}");
         }
+    }
+
+    #[test]
+    fn small_shares_are_no_powers_of_ten() {
+        let told = [0.0, 4e-5 / 100.0, 3.73e-4, 9.996e-4, 1.5e-3, 0.25, 1.0].map(percent);
+        assert_eq!(told, ["0 %", "<0.01 %", "0.04 %", "0.10 %", "0.150 %", "25.00 %", "100.0 %"]);
     }
 }

@@ -1,12 +1,13 @@
 //! `[machine]`: the hosts that answer requests.
 
+use super::Control;
 use super::nic::Nic;
 use super::read::Table;
 use super::source::{ScenarioError, Source};
 use super::traffic::Reading;
 use super::tree::Kind;
 use crate::traffic::rpc::Rpc;
-use crate::traffic::spec::Traffic;
+use crate::traffic::spec::{ControlIndex, Traffic};
 use roci_fabric::packet::HostId;
 use roci_machine::{Geometry, IioConfig, MachineConfig, MemoryConfig};
 use roci_rpc::{REQUEST_HEADER, RETURN_HEADER};
@@ -55,12 +56,33 @@ impl Machine {
         Ok(Self { config, hostcc: hostcc(table, config.iio.entries)? })
     }
 
-    /// What a user should know who has set this where no host answers requests.
-    pub(super) fn note(&self, traffic: &[Traffic]) -> Option<String> {
-        let answers = traffic.iter().any(|traffic| matches!(traffic, Traffic::Rpc(_)));
-        (!answers && *self != Self::default()).then(|| {
+    /// What a user should know who has set this where no host answers requests, or marks that no law heeds; `law` names that of an index.
+    pub(super) fn notes<'a>(
+        &self,
+        traffic: &[Traffic],
+        law: impl Fn(Option<ControlIndex>) -> &'a Control,
+    ) -> Vec<String> {
+        let requests = || {
+            traffic.iter().filter_map(|traffic| match traffic {
+                Traffic::Rpc(rpc) => Some(rpc),
+                _ => None,
+            })
+        };
+        let idle = (requests().next().is_none() && *self != Self::default()).then(|| {
             "`[machine]` has no effect: it is of hosts that answer requests, and no traffic here has `kind = \"rpc\"`".to_owned()
-        })
+        });
+        let heeds = |control: &Control| {
+            control.is_program() || matches!(control.law.value.as_str(), "dcqcn" | "dctcp" | "nscc")
+        };
+        let mut laws = requests().map(|rpc| law(rpc.common.control));
+        let first = laws.next().filter(|_| self.hostcc.is_some());
+        let unheeded = first.filter(|first| !heeds(first) && !laws.any(heeds)).map(|first| {
+            format!(
+                "`machine.hostcc` marks what arrives, and `{}` does not slow down for marks: set `transport.control = \"dctcp\"`",
+                first.law.value
+            )
+        });
+        idle.into_iter().chain(unheeded).collect()
     }
 
     /// Refuses requests that machines have no threads or no memory for, and responses that are longer than a packet.
@@ -196,6 +218,28 @@ mod tests {
         assert_eq!(read("iio_entries = 60\nhostcc = true\n").unwrap().hostcc, Some(60));
         assert_eq!(read("hostcc = 30\n").unwrap().hostcc, Some(30));
         assert_eq!(read("hostcc = false\n").unwrap().hostcc, None);
+    }
+
+    #[test]
+    fn marks_of_a_machine_that_no_law_heeds_are_told_of() {
+        let told = |control: &str, rest: &str| {
+            let requests = "[[traffic]]\nkind = \"rpc\"\nserver = \"h0\"\nrequest = \"64B\"\ncount = 1\n";
+            let text = star(requests) + "[machine]\nhostcc = true\n" + rest;
+            let text = format!("{text}[transport]\ncontrol = \"{control}\"\n");
+            parse(&text).unwrap().notes().collect::<Vec<_>>().join(" ")
+        };
+        for (law, is_told) in [("none", true), ("timely", true), ("dctcp", false), ("dcqcn", false)] {
+            let notes = told(law, "");
+            assert_eq!(notes.contains("does not slow down for marks"), is_told, "{law}: {notes}");
+        }
+        let stops = parse(&format!(
+            "stop = \"1ms\"\n{}",
+            star("[[traffic]]\nkind = \"rpc\"\nserver = \"h0\"\nrequest = \"64B\"\nwarmup = \"2ms\"\n")
+        ));
+        let notes: Vec<_> = stops.unwrap().notes().map(|note| note.to_string()).collect();
+        assert!(notes.iter().any(|note| note.contains("no request of `0` is counted")), "{notes:?}");
+        // It marks where switches do not.
+        assert!(!told("dctcp", "[switch]\necn = false\n").contains("`switch.ecn` is off"));
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(nic.idle_notes())
         .chain(nic.parts_notes(graph, max_frame, switch.config.pfc.is_some()));
     of_tables
-        .chain(together::notes(switch, transport, nic, lossy, forged, used()))
+        .chain(together::notes(switch, transport, nic, lossy, (forged, machine.hostcc.is_some()), used()))
         .chain(together::unheld_reads(transport, reads))
         .chain(presets::outgrown(used(), graph))
         .chain(unfilled.into_iter().flatten())
@@ -76,7 +76,8 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(together::unused(transport, origin_of("initial_window").is_some(), traffic))
         .chain(together::unheard(origin_of("control"), traffic))
         .chain(application.note(table, traffic))
-        .chain(machine.note(traffic))
+        .chain(machine.notes(traffic, |own| scenario.control(own)))
+        .chain(together::uncounted(scenario))
         .chain(brought)
         .chain(together::mixed_with_headers(switch, traffic))
         .chain(ets::notes(switch, traffic, used().any(Control::is_granted)))

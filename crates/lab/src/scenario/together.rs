@@ -1,21 +1,21 @@
 //! Settings that are each in order and go badly together: what a user should know of them.
 
 use super::source::{Origin, listed};
-use super::{Control, Nic, Routing, Switch, Transport};
+use super::{Control, Nic, Routing, Scenario, Switch, Transport};
 use crate::traffic::spec::{Poisson, Traffic};
 use roci_fabric::graph::Graph;
 use roci_switch::SwitchConfig;
 use roci_transport::Recovery;
-use roci_units::{BitsPerSec, Span};
+use roci_units::{BitsPerSec, Instant, Span};
 use roci_wire::Layout;
 
-/// A note for each such pair; `lossy`: links lose packets; `forged`: a device forges CNPs.
+/// A note for each such pair; `lossy`: links lose packets; and whether a device forges CNPs, and whether machines mark what arrives.
 pub(super) fn notes<'a>(
     switch: &Switch,
     transport: &Transport,
     nic: &Nic,
     lossy: bool,
-    forged: bool,
+    (forged, hostcc): (bool, bool),
     controls: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
     let sprayed = matches!(switch.routing, Routing::Spray);
@@ -125,11 +125,27 @@ pub(super) fn notes<'a>(
             ),
         );
         note(
-            switch.config.ecn.is_none() && (matches!(law, "dctcp" | "nscc") || law == "dcqcn" && !forged),
+            switch.config.ecn.is_none()
+                && !hostcc
+                && (matches!(law, "dctcp" | "nscc") || law == "dcqcn" && !forged),
             format!("`{law}` slows down for marks, and `switch.ecn` is off: set `switch.ecn = true`"),
         );
     }
     notes
+}
+
+/// A note for each table of requests of which none is counted, for the run stops before its warmup is over.
+pub(super) fn uncounted(scenario: &Scenario) -> Vec<String> {
+    let named = scenario.traffic.iter().zip(&scenario.traffic_names);
+    let note = |(traffic, name): (&Traffic, &String)| {
+        let Traffic::Rpc(rpc) = traffic else { return None };
+        let stop = Instant::ZERO + scenario.stop?;
+        let from = rpc.start + rpc.warmup;
+        (from >= stop && rpc.start < stop).then(|| {
+            format!("no request of `{name}` is counted: its `warmup` is over at {from}, and the run stops at {stop}")
+        })
+    };
+    named.filter_map(note).collect()
 }
 
 /// A note for each law of `reads`, under which traffic READs, that nothing tells of the responses.
