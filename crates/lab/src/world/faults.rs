@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::scenario::faults::{FaultRule, Faults, LinkFaults, Loss, SwitchRule, SwitchState};
 use roci_fabric::change::{Outage, Part};
 use roci_fabric::fault::{Count, Fault, FaultSpec, Turns};
-use roci_fabric::graph::{Link, NodeId};
+use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::net::Net;
 use roci_units::{Instant, Ratio};
 
@@ -122,8 +122,25 @@ fn outages_with_tables(scenario: &Scenario) -> Vec<Of<Outage>> {
             let part = Part::Link(spec.link);
             Some((*table, Outage { part, start: spec.start, until: spec.until, turns }))
         }));
+        let with_switches = links_with_switches(&scenario.topology.graph, &outages);
+        outages.extend(with_switches);
     }
     outages
+}
+
+/// The outages of switches as those of their links, where these have some of their own: a neighbour sees neither which of the two is
+/// down, nor that one begins as the other ends.
+fn links_with_switches(graph: &Graph, outages: &[Of<Outage>]) -> Vec<Of<Outage>> {
+    let own = |link: u32| outages.iter().any(|(_, outage)| outage.part == Part::Link(link));
+    let links: Vec<(u32, &Link)> = (0u32..).zip(&graph.links).filter(|(place, _)| own(*place)).collect();
+    let node = |switch: u32| graph.hosts.len() + switch as usize;
+    let of_links = outages.iter().flat_map(|(table, outage)| {
+        let Outage { part: Part::Switch(switch), .. } = *outage else { return Vec::new() };
+        let ends = |link: &Link| [link.a, link.b].iter().any(|end| end.0 as usize == node(switch));
+        let its = links.iter().filter(|(_, link)| ends(link));
+        its.map(|(place, _)| (*table, Outage { part: Part::Link(*place), ..*outage })).collect()
+    });
+    of_links.collect()
 }
 
 /// What each table of `[[faults.on]]` did to packets and to `goodput`, in their order.

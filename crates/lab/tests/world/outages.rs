@@ -186,7 +186,10 @@ fn each_table_of_faults_is_told_with_what_it_took_and_how_long_goodput_was_hurt(
     let (rule, effect) = (&slow.rules[0], slow.rules[0].effect);
     assert_eq!((rule.name.as_str(), rule.what.as_str(), rule.lost), ("s0>h0", "rate", 0));
     let Outcome::Back(after) = effect.outcome else { panic!("{effect:?}") };
-    assert!((1_950..2_010).contains(&(after.as_ps() / 1_000_000)), "{after}: for 2 ms it is slow");
+    assert!(
+        (1_980..=2_020).contains(&(after.as_ps() / 1_000_000)),
+        "{after}: for 2 ms it is slow, and samples are 10 us apart"
+    );
     let [before, least] = [effect.before_bps, effect.least_bps].map(|bps| bps.expect("it is known") / 1e9);
     assert!((85.0..93.0).contains(&before) && (22.0..24.0).contains(&least), "{effect:?}");
     // Of a link that nobody uses, behind the end, and of hardly any weight.
@@ -217,6 +220,22 @@ fn outages_without_a_gap_between_them_are_noticed_as_one() {
         "50 us pass until it is noticed: {:?}",
         parts.rules
     );
+}
+
+#[test]
+fn a_link_that_is_down_from_when_its_switch_is_back_is_noticed_as_if_it_had_been_the_link_all_the_time() {
+    let link = r#"
+    [[faults.on]]
+    link = "leaf*-spine1"
+    from = "230us"
+    until = "9ms"
+    down = true
+    "#;
+    let set = [("faults.on.0.until", "230us"), ("measure.sample", "10us")];
+    let results = run(&format!("{FAILED_SPINE}{link}"), &set);
+    // It takes 50 us: 30 of them while the switch is down, and 20 while the links are.
+    let [switch, links] = [0, 1].map(|rule: usize| results.rules[rule].lost);
+    assert!(links > 0 && links < switch, "{switch} and {links}");
 }
 
 #[test]
