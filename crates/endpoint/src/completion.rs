@@ -3,6 +3,7 @@
 use crate::device::DeviceInner;
 use crate::io::sys::{self, EventFd};
 use crate::work::WorkCompletion;
+use roci_units::Qpn;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -136,6 +137,13 @@ impl CompletionQueue {
         to.extend(queue.drain(..count));
         self.inner.length.store(queue.len(), Ordering::Release);
         count
+    }
+
+    /// Drops what is here of a queue pair that is gone: for programs that expect to hear no more of it, as those of libibverbs do.
+    pub fn forget(&self, qp_num: Qpn) {
+        let mut queue = self.inner.queue();
+        queue.retain(|completion| completion.qp_num != qp_num);
+        self.inner.length.store(queue.len(), Ordering::Release);
     }
 
     /// Waits for a completion: first spinning, as long as the device is set to, then blocked. Several threads may wait at once, and

@@ -475,6 +475,16 @@ mod tests {
     }
 
     #[test]
+    fn an_application_that_drops_its_queue_pair_has_all_acknowledged_before() {
+        let [End { cq: sent, qp: _near, .. }, End { device, qp, cq: received, .. }] = one_message();
+        device.inner.cells[0].lock().core.habit = Habit::returns();
+        assert!(received.poll().is_some());
+        assert!(sent.poll().is_none());
+        drop((qp, device, received));
+        assert!(sent.poll().is_some_and(|completion| completion.is_ok()));
+    }
+
+    #[test]
     fn a_thread_that_finds_the_application_gone_acknowledges_what_came_last() {
         let [End { cq: sent, qp: _near, .. }, End { device, qp: _far, cq: received, .. }] = one_message();
         let cell = &device.inner.cells[0];

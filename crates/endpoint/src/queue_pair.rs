@@ -631,6 +631,8 @@ impl QueuePair {
 impl Drop for QueuePair {
     fn drop(&mut self) {
         let mut shard = self.device.cells[self.shard].lock();
+        // What has been received is acknowledged before: the device may close next, and the peer would ask for it until it gives up.
+        shard.reply();
         let now = self.device.now();
         shard.core.destroy(now, self.place);
     }

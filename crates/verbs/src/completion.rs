@@ -214,7 +214,7 @@ fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> {
     if !is_atomic && !is_datagram {
         return Some(wc);
     }
-    let note = context.special.lock().unwrap_or_else(PoisonError::into_inner).take(it.wr_id)?;
+    let note = context.special().take(it.wr_id)?;
     match note {
         Note::Atomic { wr_id, signaled, mut into } => {
             wc.wr_id = wr_id;

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, OnceLock, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// Names devices: addresses, or interfaces for their first ones, with commas between. Without it each address of this host is one.
 const VARIABLE: &str = "ROCI_DEVICES";
@@ -44,7 +44,7 @@ pub(crate) struct Context {
     pub(crate) shared: RwLock<HashMap<u32, *mut abi::Srq>>,
     /// Whether there was ever a queue pair of datagrams.
     pub(crate) has_datagrams: AtomicBool,
-    pub(crate) special: Mutex<posting::Special>,
+    special: Mutex<posting::Special>,
 }
 
 /// A queue pair of a context.
@@ -54,6 +54,11 @@ impl Context {
     /// The context that a program has a pointer to.
     pub(crate) unsafe fn of<'a>(context: *mut abi::Context) -> &'a Self {
         &*context.byte_sub(offset_of!(Self, base.context)).cast::<Self>()
+    }
+
+    /// What is known of requests that the endpoint's completions do not tell all of.
+    pub(crate) fn special(&self) -> MutexGuard<'_, posting::Special> {
+        self.special.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn pointer(&self) -> *mut abi::Context {

@@ -25,17 +25,18 @@ pub(crate) enum Note {
 /// All of them, by the names under which their requests were posted.
 #[derive(Default)]
 pub(crate) struct Special {
-    notes: Vec<Option<Note>>,
+    /// Each with the number of its queue pair.
+    notes: Vec<Option<(u32, Note)>>,
     free: Vec<usize>,
 }
 
 impl Special {
-    fn keep(&mut self, note: Note) -> u64 {
+    fn keep(&mut self, number: u32, note: Note) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.notes.push(None);
             self.notes.len() - 1
         });
-        self.notes[place] = Some(note);
+        self.notes[place] = Some((number, note));
         place as u64
     }
 
@@ -43,7 +44,16 @@ impl Special {
         let place = usize::try_from(name).ok()?;
         let note = self.notes.get_mut(place)?.take();
         self.free.extend(note.is_some().then_some(place));
-        note
+        note.map(|(_, note)| note)
+    }
+
+    /// A queue pair is gone, and its requests with it.
+    pub(crate) fn forget(&mut self, number: u32) {
+        for (place, note) in self.notes.iter_mut().enumerate() {
+            if note.take_if(|(of, _)| *of == number).is_some() {
+                self.free.push(place);
+            }
+        }
     }
 }
 
@@ -179,7 +189,7 @@ pub(crate) unsafe fn request(qp: &QueuePair, asked: &Asked, data: Data<'_>) -> R
             let mut into = into()?;
             let into = into.pop().filter(|it| into.is_empty() && it.len() == 8).ok_or(libc::EINVAL)?;
             let note = Note::Atomic { wr_id: asked.wr_id, signaled, into };
-            let name = context.special.lock().unwrap_or_else(PoisonError::into_inner).keep(note);
+            let name = context.special().keep(qp.qp.qp_num().get(), note);
             let (first, second) = asked.operands;
             let made = match asked.opcode {
                 opcode::ATOMIC_CMP_AND_SWP => SendWr::compare_swap(remote, first, second),
@@ -247,6 +257,15 @@ unsafe fn asked(wr: &abi::SendWr) -> Asked {
     asked
 }
 
+/// Posts a request that has none behind it.
+unsafe fn post_one(qp: &QueuePair, wr: &abi::SendWr) -> Result<(), c_int> {
+    let (request, name) = one(qp, wr)?;
+    qp.qp.post_send(request).map_err(|refused| {
+        drop(name.and_then(|name| qp.context().special().take(name)));
+        refusal(refused.error)
+    })
+}
+
 pub(crate) unsafe extern "C" fn post_send(
     qp: *mut abi::Qp,
     mut wr: *mut abi::SendWr,
@@ -255,6 +274,13 @@ pub(crate) unsafe extern "C" fn post_send(
     let it = QueuePair::of(qp);
     let first = wr;
     let (mut made, mut error) = (Vec::new(), 0);
+    if !wr.is_null() && (*wr).next.is_null() {
+        error = post_one(it, &*wr).err().unwrap_or(0);
+        if error != 0 && !bad.is_null() {
+            bad.write(wr);
+        }
+        return error;
+    }
     while !wr.is_null() {
         match one(it, &*wr) {
             Ok(request) => made.push(request),
@@ -265,13 +291,10 @@ pub(crate) unsafe extern "C" fn post_send(
         }
         wr = (*wr).next;
     }
-    let count = made.len();
-    let posted = post_all(it, made);
-    if let Err((posted, refused)) = posted {
+    if let Err((posted, refused)) = post_all(it, made) {
         // The one that was refused is as far from the first.
         wr = (0..posted).fold(first, |wr, _| (*wr).next);
         error = refused;
-        debug_assert!(posted < count, "one of those that were made");
     }
     if error != 0 && !bad.is_null() {
         bad.write(wr);
@@ -280,27 +303,12 @@ pub(crate) unsafe extern "C" fn post_send(
 }
 
 /// Posts requests; where one is refused, how many were posted before it, and why it was.
-pub(crate) fn post_all(qp: &QueuePair, mut made: Vec<Made>) -> Result<(), (usize, c_int)> {
-    let refused = match made.len() {
-        0 => return Ok(()),
-        1 => {
-            let (request, name) = made.remove(0);
-            match qp.qp.post_send(request) {
-                Ok(()) => return Ok(()),
-                Err(refused) => (0, refusal(refused.error), vec![name]),
-            }
-        }
-        _ => {
-            let (requests, mut names): (Vec<_>, Vec<_>) = made.into_iter().unzip();
-            match qp.qp.post_sends(requests) {
-                Ok(_) => return Ok(()),
-                Err(refused) => (refused.posted, refusal(refused.error), names.split_off(refused.posted)),
-            }
-        }
-    };
-    let (posted, error, names) = refused;
-    forget(qp, names);
-    Err((posted, error))
+pub(crate) fn post_all(qp: &QueuePair, made: Vec<Made>) -> Result<(), (usize, c_int)> {
+    let (requests, mut names): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+    qp.qp.post_sends(requests).map(drop).map_err(|refused| {
+        forget(qp, names.split_off(refused.posted));
+        (refused.posted, refusal(refused.error))
+    })
 }
 
 /// Drops requests that are not to be posted.
@@ -310,7 +318,7 @@ pub(crate) fn let_go(qp: &QueuePair, made: Vec<Made>) {
 
 fn forget(qp: &QueuePair, names: Vec<Option<u64>>) {
     // SAFETY: the context outlives its queue pairs.
-    let mut special = unsafe { qp.context() }.special.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut special = unsafe { qp.context() }.special();
     names.into_iter().flatten().for_each(|name| drop(special.take(name)));
 }
 
@@ -331,19 +339,19 @@ unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
     request(qp, &asked, data)
 }
 
-/// A receive request; of a datagram the first octets are its header's, under the name that is given as well.
+/// A receive request; for the queue pair of `datagrams` the first octets are a header's, under the name that is given as well.
 unsafe fn receive(
     context: &Context,
     wr: &abi::RecvWr,
-    is_datagram: bool,
+    datagrams: Option<u32>,
 ) -> Result<(RecvWr, Option<u64>), c_int> {
     let (list, regions) = (parts(wr.sg_list, wr.num_sge)?, &context.regions);
     let mut name = None;
-    let mut into = if is_datagram {
+    let mut into = if let Some(number) = datagrams {
         let (front, rest) = split(list, abi::GRH).ok_or(libc::EINVAL)?;
         let (header, rest) = (buffers(regions, &front)?, buffers(regions, &rest)?);
         let note = Note::Datagram { wr_id: wr.wr_id, header };
-        name = Some(context.special.lock().unwrap_or_else(PoisonError::into_inner).keep(note));
+        name = Some(context.special().keep(number, note));
         rest
     } else {
         buffers(regions, list)?
@@ -373,14 +381,13 @@ unsafe fn receives(
     context: &Context,
     mut wr: *mut abi::RecvWr,
     bad: *mut *mut abi::RecvWr,
-    is_datagram: bool,
+    datagrams: Option<u32>,
     post: impl Fn(RecvWr) -> Result<(), c_int>,
 ) -> c_int {
     while !wr.is_null() {
-        let posted = receive(context, &*wr, is_datagram).and_then(|(request, name)| {
+        let posted = receive(context, &*wr, datagrams).and_then(|(request, name)| {
             post(request).inspect_err(|_| {
-                let special = || context.special.lock().unwrap_or_else(PoisonError::into_inner);
-                drop(name.and_then(|name| special().take(name)));
+                drop(name.and_then(|name| context.special().take(name)));
             })
         });
         if let Err(error) = posted {
@@ -400,7 +407,8 @@ pub(crate) unsafe extern "C" fn post_recv(
     bad: *mut *mut abi::RecvWr,
 ) -> c_int {
     let it = QueuePair::of(qp);
-    receives(it.context(), wr, bad, it.is_datagrams(), |request| {
+    let datagrams = it.is_datagrams().then(|| it.qp.qp_num().get());
+    receives(it.context(), wr, bad, datagrams, |request| {
         it.qp.post_recv(request).map_err(|refused| refusal(refused.error))
     })
 }
@@ -410,7 +418,7 @@ pub(crate) unsafe extern "C" fn post_srq_recv(
     wr: *mut abi::RecvWr,
     bad: *mut *mut abi::RecvWr,
 ) -> c_int {
-    receives(Context::of((*srq).context), wr, bad, false, |request| {
+    receives(Context::of((*srq).context), wr, bad, None, |request| {
         Shared::of(srq).srq.post_recv(request).map_err(|refused| refusal(refused.error))
     })
 }

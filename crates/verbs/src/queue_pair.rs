@@ -173,8 +173,11 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut abi::Qp) -> c_int {
     let (number, context) = ((*qp).qp_num, QueuePair::of(qp).context());
     context.queue_pairs.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
     let it = Box::from_raw(qp.cast::<QueuePair>());
-    let (init, pd) = (it.init, it.base.qp_base.pd);
+    let (init, pd, qpn) = (it.init, it.base.qp_base.pd, it.qp.qp_num());
     drop(it);
+    // A program hears no more of it, and another may have its number.
+    [init.send_cq, init.recv_cq].into_iter().for_each(|cq| Queue::of(cq).cq.forget(qpn));
+    context.special().forget(number);
     count(&init, pd, |users| users.fetch_sub(1, Ordering::SeqCst));
     0
 }

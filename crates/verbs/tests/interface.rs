@@ -388,7 +388,12 @@ fn a_channel_tells_once_of_each_queue_that_asked_and_a_shared_queue_of_its_limit
         let mut wc = abi::Wc::default();
         assert_eq!(((*near.context).ops.poll_cq)(cq, 4, &raw mut wc), 1);
         assert_eq!((wc.wr_id, wc.status), (9, abi::wc::WR_FLUSH_ERR));
-        assert_eq!((ibv_destroy_qp(other), ibv_destroy_cq(cq), ibv_destroy_comp_channel(channel)), (0, 0, 0));
+        // What is left of a queue pair goes with it.
+        let mut wr = receive(10, &mut parts);
+        assert_eq!(((*near.context).ops.post_recv)(other, &raw mut wr, &raw mut bad), 0);
+        assert_eq!(ibv_destroy_qp(other), 0);
+        assert_eq!(((*near.context).ops.poll_cq)(cq, 4, &raw mut wc), 0);
+        assert_eq!((ibv_destroy_cq(cq), ibv_destroy_comp_channel(channel)), (0, 0));
         let mut attr = abi::SrqAttr { max_wr: 2, max_sge: 0, srq_limit: 3 };
         assert_eq!(ibv_modify_srq(srq, &raw mut attr, 3), libc::EINVAL);
         let mut parts = [far.part(0, 64)];

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{pair, preloaded, roci, succeeded};
+use common::{pair, pair_with, preloaded, roci, succeeded};
+use std::process::Command;
 
 #[test]
 fn ibv_devinfo_sees_an_address_as_a_device_that_speaks_roce() {
@@ -64,8 +65,56 @@ fn perftest_over_this_library_talks_to_roci_perf() {
     }
 }
 
+/// A device file of the kernel, which UCX looks for and does not open; it goes with this. To make one takes root.
+struct DeviceFile {
+    path: &'static str,
+    has_made: bool,
+}
+
+impl DeviceFile {
+    fn new() -> Self {
+        let path = "/dev/infiniband/uverbs-roci0";
+        let has_made = !std::path::Path::new(path).exists();
+        if has_made {
+            std::fs::create_dir_all("/dev/infiniband").unwrap();
+            let made = Command::new("mknod").args(["-m", "666", path, "c", "1", "3"]).status().unwrap();
+            assert!(made.success(), "{path} is made, which root may");
+        }
+        Self { path, has_made }
+    }
+}
+
+impl Drop for DeviceFile {
+    fn drop(&mut self) {
+        if self.has_made {
+            let _ = std::fs::remove_file(self.path);
+            // Others' files may be there.
+            let _ = std::fs::remove_dir("/dev/infiniband");
+        }
+    }
+}
+
+#[test]
+fn ucx_runs_its_reliable_and_its_unreliable_transport() {
+    let _file = DeviceFile::new();
+    for (transports, test) in [
+        ("rc_verbs,ud_verbs,self", "tag_bw"),
+        ("rc_verbs,ud_verbs,self", "ucp_get"),
+        ("ud_verbs,self", "tag_lat"),
+    ] {
+        let line = format!("ucx_perftest -t {test} -n 300 -s 20000 -w 10");
+        let at = "127.0.0.101";
+        let with = |mut program: Command| {
+            program.env("UCX_TLS", transports).env("UCX_UD_VERBS_ETH_DGID_CHECK", "n");
+            program
+        };
+        let told = pair_with(with(preloaded_line(&line, at)), &line, at, |_| with(preloaded_line(&line, at)));
+        assert!(told.contains("Final:"), "{told}");
+    }
+}
+
 /// A line of a program and its arguments.
-fn preloaded_line(line: &str, at: &str) -> std::process::Command {
+fn preloaded_line(line: &str, at: &str) -> Command {
     let mut words = line.split(' ');
     let mut program = preloaded(words.next().unwrap(), at);
     program.args(words);

@@ -8,6 +8,7 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// What cargo puts beside the tests.
@@ -45,15 +46,29 @@ pub(crate) fn succeeded(output: Output, what: &str) -> String {
     said
 }
 
-/// What the client says of a server that `line` starts at an address and that listens there by TCP; both succeed.
+/// What the client says of a server that `line` starts at an address, at a TCP port of their own; both succeed.
 pub(crate) fn pair(line: &str, at: &str, client: impl Fn(&str) -> Command) -> String {
     let mut words = line.split(' ');
     let mut server = preloaded(words.next().unwrap(), at);
-    server.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+    server.args(words);
+    pair_with(server, line, at, client)
+}
+
+/// The same of a server that is there, and is called `line`.
+pub(crate) fn pair_with(
+    mut server: Command,
+    line: &str,
+    at: &str,
+    client: impl Fn(&str) -> Command,
+) -> String {
+    // They listen at all addresses.
+    static PORTS: AtomicU16 = AtomicU16::new(18_620);
+    let port = PORTS.fetch_add(1, Ordering::Relaxed).to_string();
+    server.args(["-p", &port]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let server = Killed(Some(server.spawn().unwrap()));
     let begin = Instant::now();
     let told = loop {
-        let output = client(at).arg(at).output().unwrap();
+        let output = client(at).args(["-p", &port, at]).output().unwrap();
         let refused = [&output.stdout, &output.stderr].into_iter().any(|it| {
             let said = String::from_utf8_lossy(it);
             said.contains("onnection refused") || said.contains("Couldn't connect")
