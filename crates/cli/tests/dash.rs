@@ -129,10 +129,12 @@ fn two_readings_show_the_queue_pairs_of_an_endpoint_with_what_they_send() {
     let output = look(&["--socket", "nosuch"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("3 queue pairs: sent "));
-    let missing = "nosuch: no endpoint serves it; start an endpoint with ROCI_CONTROL=nosuch\n";
+    let missing = "nosuch: no endpoint serves it, there is no such socket; start an endpoint with ROCI_CONTROL=nosuch\n";
     assert_eq!(text(&output.stderr), missing);
+    // An endpoint that was killed leaves its socket behind.
     traffic.end();
     let output = look(&["--once"]);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()));
-    assert!(text(&output.stderr).starts_with("roci: no endpoint serves it; "), "{}", text(&output.stderr));
+    let why = "roci: no endpoint serves it, whoever did has ended; ";
+    assert!(text(&output.stderr).starts_with(why), "{}", text(&output.stderr));
 }

@@ -49,7 +49,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<Row>, String> {
 /// Why a socket gives no answer.
 fn why(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => "no endpoint serves it".to_owned(),
+        ErrorKind::NotFound => "no endpoint serves it, there is no such socket".to_owned(),
+        ErrorKind::ConnectionRefused => "no endpoint serves it, whoever did has ended".to_owned(),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => "its endpoint hangs: no answer for 10 s".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -39,11 +39,11 @@ pub(super) fn allowed(limit: Option<BitsPerSec>) -> String {
     limit.map_or("unlimited".to_owned(), |limit| rate(format::float(limit.0)))
 }
 
-/// What all queue pairs do together, in a line.
+/// What all queue pairs do together, in a line; or that there is nobody to say it.
 pub(super) fn totals(board: &Board) -> String {
     let (rates, pairs) = board.totals();
     let pairs = match pairs {
-        0 => return "no queue pairs".to_owned(),
+        0 => return none(board),
         1 => "1 queue pair".to_owned(),
         pairs => format!("{pairs} queue pairs"),
     };
@@ -54,6 +54,27 @@ pub(super) fn totals(board: &Board) -> String {
         count(rates.cnps),
         count(rates.retransmitted)
     )
+}
+
+/// Why the board has no queue pair that is there.
+fn none(board: &Board) -> String {
+    let sockets = board.sockets();
+    let dead = sockets.iter().filter(|socket| matches!(socket.presence, Presence::Away { .. })).count();
+    let is_any_there = sockets.iter().any(|socket| socket.presence == Presence::There);
+    match (dead, sockets) {
+        (0, _) if !is_any_there => "nothing was read yet".to_owned(),
+        (0, _) => "no queue pairs".to_owned(),
+        (_, [_]) => "the socket is dead".to_owned(),
+        (dead, all) if dead == all.len() => format!("all {dead} sockets are dead"),
+        (dead, all) => {
+            let dead =
+                format!("{dead} of {} sockets {} dead", all.len(), if dead == 1 { "is" } else { "are" });
+            match is_any_there {
+                true => format!("no queue pairs; {dead}"),
+                false => format!("{dead}; the others were not read yet"),
+            }
+        }
+    }
 }
 
 /// A time that has passed: `12 s`, `1:05`, `2:00:07`.
@@ -134,15 +155,16 @@ fn away(socket: &Socket, now: Span) -> Option<String> {
 /// What a column shows of a queue pair.
 type Cell = fn(&Pair) -> String;
 
-/// Columns behind the number: title, width, whether they are written from the right, how dispensable they are, what they show.
+/// Columns behind the number: title, width at least, whether they are written from the right, how dispensable they are, what they show.
+/// Without its state nothing else of a queue pair says that it has failed.
 const COLUMNS: [(&str, usize, bool, u8, Cell); 7] = [
-    ("law", 7, false, 3, |pair| pair.row.law.clone()),
-    ("state", 14, false, 6, state),
-    ("allowed", 10, true, 1, |pair| allowed(pair.row.allowed)),
+    ("law", 7, false, 4, |pair| pair.row.law.clone()),
+    ("state", 11, false, 1, |pair| state(pair).to_owned()),
+    ("allowed", 10, true, 2, |pair| allowed(pair.row.allowed)),
     ("sent", 10, true, 0, |pair| each(pair, |rates| rate(rates.sent_bps))),
-    ("in flight", 9, true, 5, |pair| size(pair.row.in_flight)),
-    ("CNPs/s", 8, true, 2, |pair| each(pair, |rates| count(rates.cnps))),
-    ("again/s", 8, true, 4, |pair| each(pair, |rates| count(rates.retransmitted))),
+    ("in flight", 9, true, 6, |pair| size(pair.row.in_flight)),
+    ("CNPs/s", 8, true, 3, |pair| each(pair, |rates| count(rates.cnps))),
+    ("again/s", 8, true, 5, |pair| each(pair, |rates| count(rates.retransmitted))),
 ];
 
 /// What a queue pair counts in a second; of one that is not there nothing is known.
@@ -150,18 +172,28 @@ fn each(pair: &Pair, show: fn(&Rates) -> String) -> String {
     or_dash(pair.rates.filter(|_| pair.is_there).map(|rates| show(&rates)))
 }
 
-pub(super) fn state(pair: &Pair) -> String {
+pub(super) fn state(pair: &Pair) -> &str {
     match (pair.is_there, pair.is_gone()) {
-        (true, _) => pair.row.state.clone(),
-        (false, true) => "gone".to_owned(),
-        (false, false) => "no answer".to_owned(),
+        (true, _) => &pair.row.state,
+        (false, true) => "gone",
+        (false, false) => "no answer",
     }
 }
 
+/// How wide columns are: names of laws and of states have room, also those that are not in sight, so that nothing moves as one scrolls.
+fn widths(board: &Board) -> [usize; COLUMNS.len()] {
+    let mut widths = COLUMNS.map(|column| column.1);
+    for (_, pair) in board.pairs() {
+        widths[0] = widths[0].max(pair.row.law.len());
+        widths[1] = widths[1].max(state(pair).len());
+    }
+    widths
+}
+
 /// Which columns fit, and how many cells are left for what was sent.
-fn columns(width: usize, first: usize) -> (Vec<usize>, usize) {
+fn columns(width: usize, first: usize, widths: &[usize]) -> (Vec<usize>, usize) {
     let mut kept: Vec<usize> = (0..COLUMNS.len()).collect();
-    let taken = |kept: &[usize]| first + kept.iter().map(|place| COLUMNS[*place].1 + 2).sum::<usize>();
+    let taken = |kept: &[usize]| first + kept.iter().map(|place| widths[*place] + 2).sum::<usize>();
     while taken(&kept) > width && kept.len() > 1 {
         let dispensable = kept.iter().enumerate().max_by_key(|(_, place)| COLUMNS[**place].3);
         let Some((place, _)) = dispensable else { break };
@@ -175,7 +207,8 @@ fn table(frame: &mut Frame, state: &State, area: Rect) {
     let are_many = state.board.sockets().len() > 1;
     // The mark, the number of the queue pair, and behind it that of its socket.
     let first = 2 + 10 + if are_many { 3 } else { 0 };
-    let (columns, cells) = columns(area.width.into(), first);
+    let widths = widths(&state.board);
+    let (columns, cells) = columns(area.width.into(), first, &widths);
     let rows = usize::from(area.height.saturating_sub(1));
     let place = state.place().unwrap_or(0);
     // The selected one stays in the middle, but for the ends.
@@ -190,9 +223,9 @@ fn table(frame: &mut Frame, state: &State, area: Rect) {
     let most = means.iter().flatten().flatten().copied().fold(0.0, f64::max);
     let mut title = format!("  {:<width$}", "queue pair", width = first - 2);
     for place in &columns {
-        let (name, width, right, ..) = COLUMNS[*place];
+        let (name, _, right, ..) = COLUMNS[*place];
         let sorted = if state.sort.column() == Some(name) { "▾" } else { "" };
-        title += &padded(&format!("{name}{sorted}"), width, right);
+        title += &padded(&format!("{name}{sorted}"), widths[*place], right);
     }
     if cells > 0 {
         let scale = if most > 0.0 { format!(", to {}", rate(most)) } else { String::new() };
@@ -209,8 +242,8 @@ fn table(frame: &mut Frame, state: &State, area: Rect) {
         }
         let mut text = format!("{mark}{name:<width$}", width = first - 2);
         for place in &columns {
-            let (_, width, right, _, cell) = COLUMNS[*place];
-            text += &padded(&cell(pair), width, right);
+            let (_, _, right, _, cell) = COLUMNS[*place];
+            text += &padded(&cell(pair), widths[*place], right);
         }
         let style = match pair.is_there {
             true => Style::new(),
@@ -223,10 +256,10 @@ fn table(frame: &mut Frame, state: &State, area: Rect) {
         }
         lines.push(Line::from(words));
     }
-    if state.order.is_empty() {
-        let is_any = state.board.sockets().iter().any(|socket| socket.presence == Presence::There);
-        let why = if is_any { "  there is no queue pair yet" } else { "  nothing was read yet" };
-        lines.push(Line::from(why.dim()));
+    let is_there = |socket: &Socket| socket.presence == Presence::There;
+    // Of a socket that is dead the header says why.
+    if state.order.is_empty() && state.board.sockets().iter().any(is_there) {
+        lines.push(Line::from("  there is no queue pair yet".dim()));
     }
     frame.render_widget(Paragraph::new(lines), area);
 }

@@ -160,6 +160,77 @@ fn sockets_that_are_away_are_named_with_why_and_what_they_had_is_kept() {
 }
 
 #[test]
+fn nobody_is_said_to_have_no_queue_pairs_who_was_not_asked_or_gave_no_answer() {
+    let said = |readings: &[Option<Result<Vec<Row>, String>>]| {
+        let mut board = board(&["/tmp/a", "/tmp/b"][..readings.len()]);
+        for (socket, reading) in readings.iter().enumerate() {
+            if let Some(reading) = reading.clone() {
+                board.take(socket, Span::ZERO, reading);
+            }
+        }
+        let mut state = State::new(board, Duration::from_millis(200));
+        state.arrange();
+        let shown = screen(&state, 80, 8);
+        let lines = shown.lines().skip(1).take(4).map(|line| line.trim_matches('"').trim_end());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (dead, none) = (|| Some(Err(NOBODY.to_owned())), || Some(Ok(Vec::new())));
+    let why = |socket| format!("/tmp/{socket}: {NOBODY}, for 0 s; asked again all the time");
+    let one = said(&[dead()]);
+    assert_eq!((one[0].as_str(), &one[1]), ("the socket is dead", &why("a")));
+    assert_eq!(one[3], "", "and not that nothing was read yet");
+    let both = said(&[dead(), dead()]);
+    assert_eq!((both[0].as_str(), &both[1..3]), ("all 2 sockets are dead", &[why("a"), why("b")][..]));
+    let second = said(&[none(), dead()]);
+    assert_eq!((second[0].as_str(), &second[1]), ("no queue pairs; 1 of 2 sockets is dead", &why("b")));
+    assert_eq!(second[3], "  there is no queue pair yet");
+    let first = said(&[dead(), None]);
+    assert_eq!(
+        (first[0].as_str(), &first[1]),
+        ("1 of 2 sockets is dead; the others were not read yet", &why("a"))
+    );
+    assert_eq!(said(&[None, None])[0], "nothing was read yet");
+    assert_eq!(said(&[None, none()])[0], "no queue pairs");
+    // Where there are some they are counted, and the lines below say the rest.
+    assert!(said(&[Some(Ok(rows(0))), dead()])[0].starts_with("4 queue pairs: sent"));
+}
+
+#[test]
+fn the_state_of_a_queue_pair_is_among_the_last_that_a_narrow_screen_leaves_out() {
+    let mut state = watched(100);
+    let mut failed = rows(100);
+    failed[1].state = "Error".to_owned();
+    state.board.take(0, state.now, Ok(failed.clone()));
+    let titles = |state: &State, width: u16| {
+        let shown = screen(state, width, 8);
+        let line = shown.lines().nth(2).unwrap().to_owned();
+        ["law", "state", "allowed", "sent", "in flight", "CNPs/s", "again/s"]
+            .map(|title| line.contains(title))
+    };
+    let [law, state_, allowed, sent, in_flight, cnps, again] = [0, 1, 2, 3, 4, 5, 6];
+    let all_but = |left_out: &[usize]| std::array::from_fn(|place| !left_out.contains(&place));
+    for (width, left_out) in [
+        (89, &[][..]),
+        (88, &[in_flight]),
+        (78, &[in_flight]),
+        (77, &[in_flight, again]),
+        (67, &[in_flight, again, law]),
+        (58, &[in_flight, again, law, cnps]),
+        (48, &[in_flight, again, law, cnps, allowed]),
+        (36, &[in_flight, again, law, cnps, allowed, state_]),
+    ] {
+        assert_eq!(titles(&state, width), all_but(left_out), "{width}");
+    }
+    assert!(titles(&state, 24)[sent]);
+    assert!(screen(&state, 40, 8).contains("0x2c9e40    Error"));
+    // The longest state has room, and those below it stand where they stood.
+    failed = rows(101);
+    failed[2].state = "SendQueueDrained".to_owned();
+    state.board.take(0, state.now, Ok(failed));
+    insta::assert_snapshot!(screen(&state, 60, 8));
+}
+
+#[test]
 fn a_selected_queue_pair_stays_selected_wherever_it_comes_to_stand() {
     let mut state = watched(10);
     assert_eq!(selected(&state), NUMBERS[0]);
