@@ -8,7 +8,7 @@
 //! let device = Device::open("10.0.0.1".parse()?)?;
 //! let events = device.events()?;
 //! let srq = device.alloc_pd().create_srq(1000);
-//! srq.set_limit(100);
+//! srq.set_limit(100)?;
 //! match events.wait(Duration::from_secs(10))? {
 //!     Event::SrqLimitReached(number) if number == srq.srq_num() => println!("post more receives"),
 //!     event => println!("{event:?}"),

@@ -152,5 +152,5 @@ pub use roci_transport::{
 pub use roci_units::{BitsPerSec, Psn, Qpn, Span};
 pub use roci_wire::Layout;
 pub use shard::IoCounters;
-pub use shared_receive::{ResizeError, SharedReceiveQueue};
+pub use shared_receive::{LimitError, ResizeError, SharedReceiveQueue};
 pub use work::{INLINE_MAX, RecvWr, Refused, SendWr, WorkCompletion, WrError};

@@ -42,6 +42,19 @@ pub enum ResizeError {
 
 speaks!(ResizeError);
 
+/// A limit that no shared receive queue with this room could keep (IBTA Vol 1 §11.2.3.3; `EINVAL` of `ibv_modify_srq`). The limit
+/// is as it was then.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("fewer than {limit} receive requests stand in the queue at all times, for it has room for {max_wr}")]
+pub struct LimitError {
+    /// The limit that was asked for.
+    pub limit: u32,
+    /// The [room](SharedReceiveQueue::max_wr) that there is.
+    pub max_wr: u32,
+}
+
+speaks!(LimitError);
+
 /// Numbers of shared receive queues are not used twice.
 static LAST: AtomicU32 = AtomicU32::new(0);
 
@@ -87,10 +100,20 @@ impl SharedReceiveQueue {
     /// Asks for one [`Event::SrqLimitReached`] as soon as fewer than `limit` receive requests stand in the queue, at once where that
     /// is so now; zero asks for none any more (`srq_limit` of `ibv_modify_srq`). A request stands there until the first packet of a
     /// message takes it. Whoever wants to hear of it has called [`Device::events`](crate::Device::events) before.
-    pub fn set_limit(&self, limit: u32) {
-        let core = &mut self.inner.device.cells[self.inner.shard].lock().core;
-        core.engine.set_srq_limit(self.inner.srq, limit);
+    ///
+    /// # Errors
+    /// [`LimitError`] where it is more than [`max_wr`](Self::max_wr): it would be reached at any time, and nothing that the program
+    /// posts would help.
+    pub fn set_limit(&self, limit: u32) -> Result<(), LimitError> {
+        let SrqInner { device, srq, shard, room, .. } = &*self.inner;
+        let core = &mut device.cells[*shard].lock().core;
+        let max_wr = room.load(Ordering::Relaxed);
+        if limit > max_wr {
+            return Err(LimitError { limit, max_wr });
+        }
+        core.engine.set_srq_limit(*srq, limit);
         core.complete();
+        Ok(())
     }
 
     /// The limit that was set and has not been reached; zero: none.

@@ -103,7 +103,7 @@ fn tasks_wait_for_events_and_each_goes_to_one_of_them() {
         let arms = async {
             for srq in &srqs {
                 tokio::time::sleep(Duration::from_millis(5)).await;
-                srq.set_limit(1);
+                srq.set_limit(1).unwrap();
             }
         };
         let ((one, other), ()) = tokio::join!(both, arms);

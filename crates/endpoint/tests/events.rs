@@ -34,7 +34,7 @@ fn a_shared_receive_queue_tells_once_that_few_requests_are_left_in_time_to_post_
         assert_ne!(srq.srq_num(), other.srq_num());
         let (from, _to) = sharing(&pair, &srq);
         (0..8).for_each(|_| srq.post_recv(RecvWr::empty()).unwrap());
-        srq.set_limit(4);
+        srq.set_limit(4).unwrap();
         let send = || {
             from.post_send(SendWr::send_inline(&[]).unsignaled()).unwrap();
             drop(pair.b.done());
@@ -47,8 +47,8 @@ fn a_shared_receive_queue_tells_once_that_few_requests_are_left_in_time_to_post_
         send();
         assert_eq!(events.wait(SHORT).unwrap_err().kind(), ErrorKind::TimedOut);
         // At once where it is so already, and none of a queue that is gone.
-        srq.set_limit(3);
-        other.set_limit(1);
+        srq.set_limit(3).unwrap();
+        other.set_limit(1).unwrap();
         drop(other);
         assert_eq!(events.poll(), Some(Event::SrqLimitReached(srq.srq_num())));
         assert_eq!(events.poll(), None);
@@ -182,7 +182,7 @@ fn events_are_waited_for_by_threads_by_a_descriptor_and_without_the_device_s_thr
     let srqs = [(); 3].map(|()| pd.create_srq(1));
     std::thread::scope(|scope| {
         let waits: Vec<_> = srqs.iter().map(|_| scope.spawn(|| events.wait(WAIT).unwrap())).collect();
-        srqs.iter().for_each(|srq| srq.set_limit(1));
+        srqs.iter().for_each(|srq| srq.set_limit(1).unwrap());
         let mut seen: Vec<_> = waits.into_iter().map(|wait| wait.join().unwrap()).collect();
         seen.sort_by_key(|event| format!("{event:?}").len());
         for srq in &srqs {
@@ -199,7 +199,7 @@ fn events_are_waited_for_by_threads_by_a_descriptor_and_without_the_device_s_thr
     };
     assert!(!is_readable());
     let qp = pd.create_qp(&cq, &cq).srq(&srqs[0]).build().unwrap();
-    srqs[1].set_limit(1);
+    srqs[1].set_limit(1).unwrap();
     qp.modify(&to(Transition::Fail)).unwrap();
     assert!(is_readable());
     // Of a queue pair that is gone nothing is told, and what else there is stays.

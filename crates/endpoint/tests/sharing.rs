@@ -5,8 +5,8 @@ mod common;
 
 use common::{End, Pair, WAIT, connect, forge, in_memory, over_udp, settle};
 use roci_endpoint::{
-    Access, Device, DeviceConfig, Mtu, QpInfo, QueuePair, QueuePairError, RecvWr, ResizeError, SendWr,
-    WrError,
+    Access, Device, DeviceConfig, LimitError, Mtu, QpInfo, QueuePair, QueuePairError, RecvWr, ResizeError,
+    SendWr, WrError,
 };
 use roci_wire::{Header, Opcode};
 use std::time::Duration;
@@ -65,7 +65,7 @@ fn a_shared_receive_queue_is_resized_while_messages_come_but_not_below_what_is_o
     srq.resize(4).unwrap();
     assert_eq!(srq.max_wr(), 4);
     assert_eq!((post(2), post(3), post(4)), (Ok(()), Ok(()), Err(WrError::QueueFull)));
-    srq.set_limit(3);
+    srq.set_limit(3).unwrap();
     assert_eq!(srq.resize(3), Err(ResizeError::Outstanding { outstanding: 4, asked: 3 }));
     assert_eq!((srq.max_wr(), srq.limit()), (4, 3), "nothing has changed");
     assert_eq!(take(1), [0]);
@@ -84,6 +84,24 @@ fn a_shared_receive_queue_is_resized_while_messages_come_but_not_below_what_is_o
     assert_eq!(post(0), Ok(()));
     let text = srq.resize(0).unwrap_err().to_string();
     assert_eq!(text, "there is to be room for 0 receive requests, and 1 of them are outstanding");
+}
+
+#[test]
+fn a_limit_above_the_room_of_a_shared_receive_queue_is_refused_and_tells_nothing() {
+    let Pair { b, .. } = in_memory(15, |qp| qp);
+    let events = b.device.events().unwrap();
+    let srq = b.pd.create_srq(2);
+    (0..2).for_each(|_| srq.post_recv(RecvWr::empty()).unwrap());
+    srq.set_limit(2).unwrap();
+    let refused = srq.set_limit(3).unwrap_err();
+    assert_eq!(refused, LimitError { limit: 3, max_wr: 2 });
+    let why = "fewer than 3 receive requests stand in the queue at all times, for it has room for 2";
+    assert_eq!(refused.to_string(), why);
+    // No event was spent on it, and the one before holds.
+    assert_eq!((events.poll(), srq.limit()), (None, 2));
+    srq.resize(3).unwrap();
+    srq.set_limit(3).unwrap();
+    assert_eq!(events.poll(), Some(roci_endpoint::Event::SrqLimitReached(srq.srq_num())));
 }
 
 #[test]

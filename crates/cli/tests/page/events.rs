@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..10 {
         srq.post_recv(RecvWr::empty())?;
     }
-    srq.set_limit(10);
+    srq.set_limit(10)?;
     client.post_send(SendWr::send_inline(&[]).unsignaled())?;
     assert!(cq.wait(wait)?.is_ok());
     assert_eq!(events.wait(wait)?, Event::SrqLimitReached(srq.srq_num()));
