@@ -12,6 +12,7 @@ use ctl::CTL;
 use dash::DASH;
 use perf::PERF;
 use ping::PING;
+use roci_units::Bytes;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use switch::SWITCH;
@@ -286,6 +287,15 @@ pub(crate) struct ProgramNew {
     pub(crate) name: String,
 }
 
+/// A size within bounds, in octets or with a unit, as in a scenario: `9000`, `9KB`.
+fn size<N: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<N, String> + Clone {
+    move |text| {
+        let octets = text.parse::<Bytes>().map_err(|error| error.to_string())?.0;
+        let size = N::try_from(octets).ok().filter(|_| range.contains(&octets));
+        size.ok_or_else(|| format!("{octets} octets are not in {}..={}", range.start(), range.end()))
+    }
+}
+
 /// A whole number of `range`: clap's own for 64 bits does not say which a negative one has missed.
 fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
     move |text| {
@@ -426,6 +436,31 @@ mod tests {
             let error = known().try_get_matches_from(words).unwrap_err().to_string();
             assert!(error.contains("invalid value '-") && error.contains("is not in "), "{line}: {error}");
             assert!(!error.contains("'-- -"), "{line}: {error}");
+        }
+    }
+    #[test]
+    fn sizes_are_read_with_units_and_an_error_says_what_to_write() {
+        let read = |line: &str| {
+            let words = std::iter::once("roci").chain(line.split(' '));
+            known().try_get_matches_from(words).map_err(|error| error.to_string())
+        };
+        for (size, octets) in [("9000", 9000), ("9KB", 9000), ("8KiB", 8192), ("1.5kB", 1500)] {
+            let matches = read(&format!("switch tap:r0 tap:r1 --mtu {size}")).unwrap();
+            let (_, switch) = matches.subcommand().unwrap();
+            assert_eq!(switch.get_one::<u16>("mtu"), Some(&octets), "{size}");
+        }
+        assert!(read("ping -S 1MiB -c -a 10.0.0.1").is_ok());
+        let switch = "switch tap:r0 tap:r1 --mtu";
+        for (line, why) in [
+            (&*format!("{switch} 9k"), "wrong or missing unit; use one of B, KB, MB"),
+            (&*format!("{switch} jumbo"), "not a number; write a size such as \"4KB\""),
+            (&*format!("{switch} 9KiB"), "9216 octets are not in 576..=9000"),
+            (&*format!("{switch} 70KB"), "70000 octets are not in 576..=9000"),
+            ("ping -S 16 -c -a 10.0.0.1", "16 octets are not in 17..=16777216"),
+            ("ping -S 1M -c -a 10.0.0.1", "use one of B, KB, MB"),
+        ] {
+            let error = read(line).unwrap_err();
+            assert!(error.contains(why), "{line}: {error}");
         }
     }
 }

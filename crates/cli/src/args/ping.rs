@@ -28,8 +28,8 @@ pub(crate) struct Ping {
     /// How often; the default is until Ctrl-C
     #[arg(short = 'C', long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) count: u64,
-    /// Octets of a ping
-    #[arg(short = 'S', long, value_name = "OCTETS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(17..=1 << 24))]
+    /// The size of a ping, as 4096 or 4KiB
+    #[arg(short = 'S', long, value_name = "SIZE", default_value_t = 64, value_parser = super::size::<u32>(17..=1 << 24))]
     pub(crate) size: u32,
     /// Show each ping
     #[arg(short = 'v', long)]

@@ -34,8 +34,8 @@ pub(crate) struct Switch {
     /// Set a key of `[switch]`, or `nic.ets`, as in a scenario: switch.ecn.kmin=20KB
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Octets that an IP packet may have on the TAP devices
-    #[arg(long, value_name = "OCTETS", default_value_t = 1500, value_parser = clap::value_parser!(u16).range(576..=9000))]
+    /// What an IP packet may have on the TAP devices, as 9000 or 9KB
+    #[arg(long, value_name = "SIZE", default_value_t = 1500, value_parser = super::size::<u16>(576..=9000))]
     pub(crate) mtu: u16,
     /// How many of the frames from hosts are lost, as 0.01 or 1/100
     #[arg(long, value_name = "RATIO", default_value = "0", hide_default_value = true, value_parser = loss)]
