@@ -633,6 +633,7 @@ impl Core {
             placements: Vec::new(),
             batch: Batch::new(io.run_max()),
             replies: VecDeque::new(),
+            is_awaited: false,
             urgent: Vec::new(),
             has_cnp: false,
             clock,

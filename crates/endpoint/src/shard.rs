@@ -121,11 +121,13 @@ pub(crate) struct Core {
     pub(crate) batch: Batch,
     /// Acknowledgements that wait for company.
     pub(crate) replies: VecDeque<Segment>,
+    /// Whether one of them bears what a law has to say, and none waits any more.
+    pub(crate) is_awaited: bool,
     /// CNPs and packets of laws, which wait for nothing, and whether a CNP is in the batch.
     pub(crate) urgent: Vec<Segment>,
     pub(crate) has_cnp: bool,
     pub(crate) clock: Clock,
-    /// When the first of them was made.
+    /// When the first of the acknowledgements that wait was made.
     pub(crate) replied_at: Instant,
     /// When the application posted something while acknowledgements waited, and not because something else had ended.
     pub(crate) answered_at: Instant,

@@ -22,6 +22,7 @@ impl Core {
     pub(crate) fn fill(&mut self, now: Instant, io: &mut dyn PacketIo) {
         // They go before data, and with the system call of those.
         self.fill_urgent(io);
+        self.fill_awaited(io);
         let until = self.batch.passed() + TURN;
         while self.batch.passed() < until {
             let Some(offer) = self.engine.offer(now, QUANTUM) else { break };
@@ -41,6 +42,15 @@ impl Core {
             self.settle(now);
         }
         self.fill_urgent(io);
+        self.fill_awaited(io);
+    }
+
+    /// Sends the acknowledgements where a peer's law waits for one of them, those before it first.
+    fn fill_awaited(&mut self, io: &mut dyn PacketIo) {
+        if self.is_awaited {
+            (self.is_awaited, self.unanswered) = (false, 0);
+            self.fill_replies(io);
+        }
     }
 
     fn fill_urgent(&mut self, io: &mut dyn PacketIo) {
@@ -101,12 +111,14 @@ impl Core {
 
     /// Lets an acknowledgement wait. It takes the place of the one before it of the same queue pair, which it includes. A CNP waits no
     /// longer than until what has arrived with its mark is dealt with, and neither does a packet of a law's own, a grant, a pull or what a
-    /// program says: the peer's law waits for it to send, or measures by it, and none of them includes another.
+    /// program says: the peer's law waits for it to send, or measures by it, and none of them includes another. An acknowledgement that bears
+    /// times or words of a law waits no longer either, but as it stands in the order of its queue pair's answers, all before it go with it.
     pub(crate) fn queue_reply(&mut self, now: Instant, mut segment: Segment) {
         segment.words = segment.stamped(now);
         if segment.header.opcode == Opcode::CNP || segment.header.opcode.shape().has(Shape::AGENT) {
             return self.urgent.push(segment);
         }
+        self.is_awaited |= segment.words.is_some();
         if self.replies.is_empty() {
             self.replied_at = now;
         }
@@ -297,6 +309,45 @@ mod tests {
             run(end);
             assert_eq!(sent(), all);
         }
+    }
+
+    #[test]
+    fn an_acknowledgement_with_times_and_words_of_a_law_waits_for_no_company_and_those_before_it_go_with_it()
+    {
+        // It has the receiver tell in each ACK how long the data took.
+        let octets = include_bytes!("../../control/tests/images/stamps.elf");
+        let image = Image::new("stamps.elf", octets, &Options::default()).unwrap();
+        let law = Law::Program(Box::new(Programmed::new(Arc::new(image), Law::None).unwrap()));
+        let config = DeviceConfig { progress: Progress::Caller, laws: vec![law], ..DeviceConfig::default() };
+        let [near, far] = pair_with(&MemoryWire::new(1), &config, |qp| qp.law(0).timeout(0));
+        let layout = Layout::Cc(Cc::new(true, false, 1).unwrap());
+        let [told, asked] = [&far, &near].map(|end| {
+            let qp = end
+                .device
+                .alloc_pd()
+                .create_qp(&end.cq, &end.cq)
+                .recovery(Recovery::GoBackN, layout)
+                .timeout(0);
+            qp.build().unwrap()
+        });
+        told.connect(asked.info()).unwrap();
+        asked.connect(told.info()).unwrap();
+        let run = |end: &End| end.device.inner.cells[0].lock().run(end.device.inner.now());
+        let write = || SendWr::write_inline(&[], RemoteMemory::default());
+        near.qp.post_send(write()).unwrap();
+        run(&far);
+        assert_eq!(far.device.counters().sent, 0, "a plain one waits");
+        asked.post_send(write()).unwrap();
+        run(&far);
+        assert_eq!(far.device.counters().sent, 2);
+        run(&near);
+        for qp in [&near.qp, &asked] {
+            assert_eq!(near.cq.poll().unwrap().qp_num, qp.qp_num(), "in their order");
+        }
+        // The next plain one waits again.
+        near.qp.post_send(write()).unwrap();
+        run(&far);
+        assert_eq!(far.device.counters().sent, 2);
     }
 
     /// What an endpoint sends when the requests of each of these batches, READs of two packets among them, have arrived
