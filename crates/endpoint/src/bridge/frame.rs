@@ -106,24 +106,44 @@ struct Stored {
 }
 
 /// All frames that are in the switch or on its links.
+///
+/// A switch that once held hundreds of thousands of short frames has as many places, each of which has a long one some day. The room for octets is
+/// therefore not theirs: it is no more than twice what the frames that are there need, and [`SPARED_MAX`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
     frames: Vec<Stored>,
     free: Vec<u32>,
+    /// Room for octets of frames to come, and how much that is.
+    spare: Vec<Vec<u8>>,
+    spared: usize,
 }
+
+/// The most octets that are kept for frames to come.
+const SPARED_MAX: usize = 1 << 20;
 
 impl Store {
     pub(super) fn put(&mut self, octets: &[u8], told: Told, ingress: u32) -> u32 {
+        let frame = Stored { octets: self.take_in(octets), told, next: NONE, ingress };
         if let Some(handle) = self.free.pop() {
-            let frame = &mut self.frames[handle as usize];
-            frame.octets.clear();
-            frame.octets.extend_from_slice(octets);
-            (frame.told, frame.next, frame.ingress) = (told, NONE, ingress);
+            self.frames[handle as usize] = frame;
             return handle;
         }
         let handle = u32::try_from(self.frames.len()).unwrap_or(NONE);
-        self.frames.push(Stored { octets: octets.to_vec(), told, next: NONE, ingress });
+        self.frames.push(frame);
         handle
+    }
+
+    /// The octets of a frame, in the room of one that has gone where that is about as long.
+    fn take_in(&mut self, octets: &[u8]) -> Vec<u8> {
+        if let Some(mut room) = self.spare.pop() {
+            self.spared -= room.capacity();
+            if (octets.len()..=2 * octets.len()).contains(&room.capacity()) {
+                room.clear();
+                room.extend_from_slice(octets);
+                return room;
+            }
+        }
+        octets.to_vec()
     }
 
     pub(super) fn copy(&mut self, handle: u32) -> u32 {
@@ -135,6 +155,11 @@ impl Store {
     }
 
     pub(super) fn free(&mut self, handle: u32) {
+        let room = std::mem::take(&mut self.frames[handle as usize].octets);
+        if self.spared + room.capacity() <= SPARED_MAX {
+            self.spared += room.capacity();
+            self.spare.push(room);
+        }
         self.free.push(handle);
     }
 
@@ -222,5 +247,36 @@ impl Frames for Store {
         self.frames.swap(a as usize, b as usize);
         let (next_a, next_b) = (self.frames[a as usize].next, self.frames[b as usize].next);
         (self.frames[a as usize].next, self.frames[b as usize].next) = (next_b, next_a);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn long_frames_leave_no_room_behind_for_the_short_ones_that_come_after_them() {
+        let told = Told::of(&[0; 60], None).unwrap();
+        let octets: Vec<u8> = (0..=u8::MAX).cycle().take(FRAME_MAX).collect();
+        let (mut store, mut held, mut sum) = (Store::default(), VecDeque::new(), 0);
+        // A queue that fills to 2 MB and drains in part, now with short frames and now with long ones: each place has both by and by.
+        for turn in 0..200 {
+            let (size, parts) = ([60, 9000][turn % 2], [7, 11, 13, 17][turn % 4]);
+            while sum < 100_000 * parts {
+                held.push_back((store.put(&octets[..size], told, 0), size));
+                sum += size;
+            }
+            while sum > 4_000 * parts * (turn % 5) {
+                let (handle, size) = held.pop_front().unwrap();
+                assert!(store.frame(handle) == &octets[..size], "each has its own octets");
+                store.free(handle);
+                sum -= size;
+            }
+            let places = store.frames.iter().map(|frame| frame.octets.capacity()).sum::<usize>();
+            let spare = store.spare.iter().map(Vec::capacity).sum::<usize>();
+            assert!(places <= 2 * sum && spare <= SPARED_MAX, "{places} and {spare} octets for {sum}");
+            assert_eq!((spare, store.held()), (store.spared, held.len()));
+        }
     }
 }
