@@ -271,10 +271,8 @@ fn take_in(
             }
             match state.devices[place].read(buffer) {
                 Ok(Read::Frame(length, came)) => {
-                    let age = came.map_or(Duration::ZERO, |came| wall.saturating_sub(came));
-                    let age = Span::from_nanos(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX / 1_000));
                     // Whoever sets the system's clock moves no frame before those that have been dealt with.
-                    last = last.max(now - age);
+                    last = last.max(came_at(came, now, wall, || clock.now()));
                     bridge.send(port, &buffer[..length], last);
                 }
                 Ok(Read::Unfinished) => bridge.refuse(port),
@@ -290,10 +288,41 @@ fn take_in(
     (any, until)
 }
 
+/// When a frame came that is read after `now`, which was `wall` by the system's clock, and of which that clock says when it `came`, if the
+/// device has it: never before it can have been there, lest it be at its end earlier than links are long, and not later than it was `read`.
+fn came_at(came: Option<Duration>, now: Instant, wall: Duration, read: impl Fn() -> Instant) -> Instant {
+    let span = |time: Duration| Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 1_000));
+    match came {
+        None => read(),
+        Some(came) if came <= wall => now - span(wall.saturating_sub(came)),
+        // While those before it were read.
+        Some(came) => now + span(came.saturating_sub(wall)).min(read().since(now)),
+    }
+}
+
 /// Until something is at a port that takes something, or so long.
 fn sleep(bridge: &Bridge, state: &Ports, span: Span, now: Instant) -> io::Result<()> {
     let ports = (0..).zip(&state.devices).zip(&state.down);
     let takes = ports.filter(|((port, _), down)| bridge.takes(*port) && **down <= now);
     let awaited: Vec<(RawFd, bool)> = takes.map(|((_, device), _)| (device.readable(), false)).collect();
     sys::wait(&awaited, Some(Duration::from_nanos(span.as_ps() / 1_000))).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_came_while_others_were_read_begins_no_earlier_than_it_came() {
+        let (now, wall) = (Instant::ZERO + Span::from_millis(7), Duration::from_secs(1_700_000_000));
+        let read = now + Span::from_micros(40);
+        let at = |came: Option<Duration>| came_at(came, now, wall, || read);
+        assert_eq!(at(Some(wall)), now);
+        assert_eq!(at(Some(wall - Duration::from_micros(3))), now - Span::from_micros(3));
+        assert_eq!(at(Some(wall + Duration::from_micros(11))), now + Span::from_micros(11));
+        // Of a TAP device nobody says: it was there when it was read. And nothing comes from the future, or before all time.
+        assert_eq!(at(None), read);
+        assert_eq!(at(Some(wall + Duration::from_hours(10_000))), read);
+        assert_eq!(at(Some(Duration::ZERO)), Instant::ZERO);
+    }
 }
