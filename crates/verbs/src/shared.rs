@@ -74,11 +74,7 @@ pub unsafe extern "C" fn ibv_modify_srq(srq: *mut abi::Srq, attr: *mut abi::SrqA
         if mask & LIMIT == 0 {
             return Ok(());
         }
-        if (*attr).srq_limit > it.max_wr() {
-            return Err(libc::EINVAL);
-        }
-        it.set_limit((*attr).srq_limit);
-        Ok(())
+        it.set_limit((*attr).srq_limit).map_err(|_| libc::EINVAL)
     }))
 }
 
