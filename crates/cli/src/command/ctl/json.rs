@@ -8,15 +8,18 @@ fn register(line: &str) -> Option<[&str; 4]> {
     Some([words.next()?, words.next()?, words.next()?, words.next()?])
 }
 
-/// A list of queue pairs, each with its `law` and its `registers`; all values are texts, as they are written too.
+/// A list of queue pairs, each with its `law` and its `registers`; all values are texts, as they are written too. The lines of a queue pair
+/// stand together. Where its program has failed a line of `program` comes first, and `law` is the one that took over, whose registers follow.
 pub(super) fn registers(answer: &str) -> Value {
     let mut pairs: Vec<(&str, &str, Map<String, Value>)> = Vec::new();
     for [pair, law, name, value] in answer.lines().filter_map(register) {
-        let place = pairs.iter().position(|(known, ..)| *known == pair).unwrap_or(pairs.len());
-        if place == pairs.len() {
+        if pairs.last().is_none_or(|(known, ..)| *known != pair) {
             pairs.push((pair, law, Map::new()));
         }
-        pairs[place].2.insert(name.to_owned(), value.into());
+        if let Some((_, latest, registers)) = pairs.last_mut() {
+            *latest = law;
+            registers.insert(name.to_owned(), value.into());
+        }
     }
     let told = |(pair, law, registers)| json!({ "queue_pair": pair, "law": law, "registers": registers });
     pairs.into_iter().map(told).collect()
@@ -83,11 +86,11 @@ mod tests {
 
     #[test]
     fn registers_are_gathered_by_queue_pair_in_the_order_in_which_they_came() {
-        let answer =
-            "0x2c dcqcn state ReadyToSend\n0x2c dcqcn rai 40Mb/s\n0x11 none program failed at law.c:3\n";
+        let answer = "0x2c dcqcn state ReadyToSend\n0x2c dcqcn rai 40Mb/s\n0x11 program failed trapped at law.c:3\n0x11 dctcp g 1/16\n";
         let expected = json!([
             { "queue_pair": "0x2c", "law": "dcqcn", "registers": { "state": "ReadyToSend", "rai": "40Mb/s" } },
-            { "queue_pair": "0x11", "law": "none", "registers": { "program": "failed at law.c:3" } },
+            // A failed program's, of which the law that took over is in force.
+            { "queue_pair": "0x11", "law": "dctcp", "registers": { "failed": "trapped at law.c:3", "g": "1/16" } },
         ]);
         assert_eq!(registers(answer), expected);
         assert_eq!(registers(""), json!([]));
