@@ -20,8 +20,10 @@ const SLEEP: Span = Span::from_millis(100);
 /// How long a port is left alone that cannot be read, as a device that is down.
 const DOWN: Span = Span::from_millis(20);
 
+/// Octets of the frame check sequence.
+const FCS: u32 = 4;
 /// Octets of a frame besides the IP packet: addresses and type, a tag, the frame check sequence.
-const AROUND: u32 = 14 + 4 + 4;
+const AROUND: u32 = 14 + 4 + FCS;
 /// What a device is taken to be as fast as that does not say: faster than most, for PFC frames then come too often and not too seldom.
 const FAST: BitsPerSec = BitsPerSec::from_gbps(100);
 
@@ -191,7 +193,7 @@ pub fn serve(
     }
     let mut config = config.clone();
     let room = ports.iter().map(|(port, _)| port.room(mtu)).max().unwrap_or(0);
-    config.switch.max_frame = config.switch.max_frame.max(room + AROUND);
+    config.switch.max_frame = config.switch.max_frame.max(longest(room));
     let mut bridge = Bridge::new(&config, &links)?;
     for (port, (attachment, _)) in (0..).zip(ports) {
         if let Attachment::Interface(name) = attachment {
@@ -242,6 +244,12 @@ pub fn serve(
             sleep(&bridge, &state, left.saturating_sub(NEAR), clock.now())?;
         }
     }
+}
+
+/// Octets of the longest frame with room for so many in its IP packet, with frame check sequence: longer ones are refused, however much a device has room for.
+fn longest(room: u32) -> u32 {
+    let carried = u32::try_from(FRAME_MAX).unwrap_or(u32::MAX) + FCS;
+    room.saturating_add(AROUND).min(carried)
 }
 
 /// Takes in what is at the ports. Gives whether anything was, and the instant before which no more can come: ports that have more
@@ -311,6 +319,19 @@ fn sleep(bridge: &Bridge, state: &Ports, span: Span, now: Instant) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headroom_is_for_frames_that_are_carried_and_not_for_what_a_device_folds() {
+        assert_eq!([1500, 9000, 65_535, u32::MAX].map(longest), [1522, 9022, 9220, 9220]);
+        // What 64 devices with room for 65 535 octets, as veth may have, leave of the 12 MB that they share.
+        let link =
+            roci_switch::config::LinkSpec { rate: BitsPerSec::from_gbps(10), delay: Span::from_micros(1) };
+        let shared = |max_frame| {
+            let switch = roci_switch::config::SwitchConfig { max_frame, ..BridgeConfig::default().switch };
+            (switch.buffer.0 - switch.set_aside(&[link; 64])) / 1_000_000
+        };
+        assert_eq!([longest(65_535), 65_535 + AROUND].map(shared), [10, 3]);
+    }
 
     #[test]
     fn a_frame_that_came_while_others_were_read_begins_no_earlier_than_it_came() {
