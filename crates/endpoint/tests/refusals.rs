@@ -7,8 +7,8 @@ use common::{End, Pair, connect, forge, in_memory, settle};
 use proptest::prelude::*;
 use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
 use roci_endpoint::{
-    Access, BitsPerSec, Change, Device, LentError, Mtu, QpInfo, QpState, QueuePair, QueuePairBuilder,
-    QueuePairError, RecvWr, Refusal, RemoteMemory, SendWr, Status, Transition, WrError,
+    Access, BitsPerSec, Change, Device, INLINE_MAX, LentError, Mtu, QpInfo, QpState, QueuePair,
+    QueuePairBuilder, QueuePairError, RecvWr, Refusal, RemoteMemory, SendWr, Status, Transition, WrError,
 };
 use roci_units::Psn;
 use roci_wire::{AtomicEth, Flags, Header, Ip, Opcode, Reth, Transport};
@@ -127,7 +127,7 @@ fn who_lends_all_of_a_region_once_sends_and_reads_any_parts_of_it() {
 #[test]
 fn requests_that_do_not_fit_come_back() {
     let Pair { a, b, .. } = in_memory(1, |qp| qp.max_send_wr(1).max_recv_wr(1));
-    let refused = a.qp.post_send(SendWr::send_inline(&[0; 185])).unwrap_err();
+    let refused = a.qp.post_send(SendWr::send_inline(&[0; INLINE_MAX + 1])).unwrap_err();
     assert_eq!(refused.error, WrError::Inline);
     let alien = b.own.buffer(0..8).unwrap();
     let refused = a.qp.post_send(SendWr::send(alien)).unwrap_err();

@@ -4,10 +4,10 @@
 mod by_cm;
 mod ends;
 
-use roci_endpoint::Mtu;
 use roci_endpoint::perf::{
     self, Counted, Event, Metric, Options, Order, PerfError, RateLimit, Row, Test, Verb, Watch,
 };
+use roci_endpoint::{INLINE_MAX, Mtu};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::FromRawFd;
@@ -435,6 +435,7 @@ fn each_end_counts_what_it_sent_and_what_it_was_told() {
 #[test]
 fn options_that_do_not_go_together_are_refused() {
     let of = |verb, metric| Options::new(Test { verb, metric });
+    let inline = Some(u32::try_from(INLINE_MAX).unwrap() + 1);
     let wrong = [
         of(Verb::Atomic { swap: false }, Metric::Latency),
         Options { queue_pairs: 2, ..of(Verb::Send, Metric::Latency) },
@@ -445,7 +446,7 @@ fn options_that_do_not_go_together_are_refused() {
         Options { rate_limit: Some(RateLimit::Gbits(1.0)), ..of(Verb::Read, Metric::Latency) },
         Options { rate_limit: Some(RateLimit::Packets(0.0)), ..of(Verb::Read, Metric::Bandwidth) },
         Options { times: Some(Order::Sorted), ..of(Verb::Write, Metric::Bandwidth) },
-        Options { inline: Some(185), ..of(Verb::Write, Metric::Bandwidth) },
+        Options { inline, ..of(Verb::Write, Metric::Bandwidth) },
         Options { inline: Some(8), ..of(Verb::Read, Metric::Bandwidth) },
         Options { tos: 1, ..of(Verb::Write, Metric::Bandwidth) },
     ];
