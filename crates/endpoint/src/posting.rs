@@ -21,43 +21,11 @@ impl Core {
         request: &mut SendWr,
     ) -> Result<(), WrError> {
         let left = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
-        let length = match (&request.operation, &request.payload) {
-            (Operation::FetchAdd { .. } | Operation::CompareSwap { .. }, _) => 8,
-            (_, payload) => payload.len(),
-        };
-        let error = match (judge(&request.payload, pd), u32::try_from(length)) {
-            _ if left == 0 => Some(WrError::QueueFull),
-            _ if request.is_misfit => Some(WrError::Parts),
-            (Some(error), _) => Some(error),
-            (None, Err(_)) => Some(PostError::Length(u32::MAX).into()),
-            (None, Ok(_)) => None,
-        };
-        if let Some(error) = error {
-            return Err(error);
-        }
-        if let (Operation::Datagram { path, .. }, Some(address)) =
-            (&mut request.operation, request.destination)
-        {
-            let is_peer = can_be_peer(address, self.local).is_ok();
-            match is_peer.then(|| self.paths.learn(address)).flatten() {
-                Some(known) => *path = known,
-                None => return Err(WrError::Address(address)),
-            }
-        }
+        let length = self.prepare(left, pd, request)?;
         let payload = std::mem::replace(&mut request.payload, Payload::None);
         let work = Work { id: request.id, owner: Owner::Send(place), signaled: request.signaled, payload };
         let at = self.works.insert(work);
-        let posted = SendRequest {
-            id: u64::from(at),
-            operation: request.operation,
-            length: u32::try_from(length).unwrap_or(u32::MAX),
-            address: address_of(at),
-            lkey: 0,
-            solicited: request.solicited,
-            // What it lent is to be given back whether the application wants to hear of it or not.
-            signaled: true,
-            fence: request.fence,
-        };
+        let posted = asked(request, at, length);
         match self.engine.post_send(now, inner(place), &posted) {
             Ok(()) => {
                 if let Some(Some(entry)) = self.entries.get_mut(place as usize) {
@@ -70,6 +38,51 @@ impl Core {
                 Err(self.explain(place, error, &request.operation))
             }
         }
+    }
+
+    /// Finds out whether all of `requests` would be posted now; where one would not, which it is.
+    pub(crate) fn may_post_sends(
+        &mut self,
+        place: u32,
+        pd: Pd,
+        requests: &mut [SendWr],
+    ) -> Result<(), (usize, WrError)> {
+        let room = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
+        for (before, request) in (0u32..).zip(&mut *requests) {
+            let judged = self.prepare(room.saturating_sub(before), pd, request).and_then(|length| {
+                let judged = self.engine.may_post_send(inner(place), &asked(request, 0, length));
+                judged.map_err(|error| self.explain(place, error, &request.operation))
+            });
+            judged.map_err(|error| (before as usize, error))?;
+        }
+        Ok(())
+    }
+
+    /// What the engine does not look at, of a request for which the queue has `left` places; gives its octets.
+    fn prepare(&mut self, left: u32, pd: Pd, request: &mut SendWr) -> Result<u32, WrError> {
+        let length = match (&request.operation, &request.payload) {
+            (Operation::FetchAdd { .. } | Operation::CompareSwap { .. }, _) => 8,
+            (_, payload) => payload.len(),
+        };
+        let error = match judge(&request.payload, pd) {
+            _ if left == 0 => Some(WrError::QueueFull),
+            _ if request.is_misfit => Some(WrError::Parts),
+            error => error,
+        };
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let length = u32::try_from(length).map_err(|_| PostError::Length(u32::MAX))?;
+        if let (Operation::Datagram { path, .. }, Some(address)) =
+            (&mut request.operation, request.destination)
+        {
+            let is_peer = can_be_peer(address, self.local).is_ok();
+            match is_peer.then(|| self.paths.learn(address)).flatten() {
+                Some(known) => *path = known,
+                None => return Err(WrError::Address(address)),
+            }
+        }
+        Ok(length)
     }
 
     /// What the engine found, in words that say what can be done.
@@ -125,6 +138,21 @@ impl Core {
                 refuse(error.into(), RecvWr { id, payload })
             }
         }
+    }
+}
+
+/// The engine's request, of the work at place `at`.
+fn asked(request: &SendWr, at: u32, length: u32) -> SendRequest {
+    SendRequest {
+        id: u64::from(at),
+        operation: request.operation,
+        length,
+        address: address_of(at),
+        lkey: 0,
+        solicited: request.solicited,
+        // What it lent is to be given back whether the application wants to hear of it or not.
+        signaled: true,
+        fence: request.fence,
     }
 }
 

@@ -600,6 +600,33 @@ impl QueuePair {
         }
     }
 
+    /// Posts all of `requests`, or none: for who builds several and is told once how they fared, as by `ibv_wr_complete`.
+    ///
+    /// # Errors
+    /// The first that does not do; it and all others come back, in their order in [`Refused::rest`] but for itself.
+    pub fn post_sends_together(&self, mut requests: Vec<SendWr>) -> Result<(), Box<Refused<SendWr>>> {
+        let mut shard = self.device.cells[self.shard].lock();
+        let now = self.device.now();
+        let judged = shard.core.may_post_sends(self.place, self.pd, &mut requests);
+        if let Err((place, error)) = judged {
+            drop(shard);
+            let request = requests.remove(place);
+            return Err(Box::new(Refused { error, request, posted: 0, rest: requests }));
+        }
+        let posted = requests.iter_mut().enumerate().find_map(|(place, request)| {
+            Some((place, shard.core.post_send(now, self.place, self.pd, request).err()?))
+        });
+        self.send(shard, now);
+        match posted {
+            None => Ok(()),
+            // Nothing has come between: they were judged under the same lock.
+            Some((posted, error)) => {
+                let request = requests.remove(posted);
+                Err(Box::new(Refused { error, request, posted, rest: requests.split_off(posted) }))
+            }
+        }
+    }
+
     /// Sends what was posted until `now`.
     fn send(&self, mut shard: MutexGuard<'_, Shard>, now: Instant) {
         // One that posts as requests end streams, and its peer may do the same and wait for what waits here.

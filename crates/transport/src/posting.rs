@@ -56,6 +56,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether [`post_send`](Self::post_send) would take a request now: for who posts several, and all of them or none.
+    ///
+    /// # Errors
+    /// As [`post_send`](Self::post_send).
+    pub fn may_post_send(&self, qpn: Qpn, request: &SendRequest) -> Result<(), PostError> {
+        self.check_send(self.place(qpn).ok_or(PostError::Unknown)?, request)
+    }
+
     /// What a READ of `length` octets is cut into, if it is: whole packets, but for the last.
     fn piece(&self, slot: usize, length: u32) -> Option<u32> {
         let rooms = self.read_rooms.as_ref()?;

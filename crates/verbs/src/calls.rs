@@ -112,7 +112,7 @@ unsafe extern "C" fn complete(qp: *mut abi::QpEx) -> c_int {
         posting::let_go(it, made);
         return error;
     }
-    posting::post_all(it, made).map_or_else(|(_, error)| error, |()| 0)
+    posting::post_together(it, made).err().unwrap_or(0)
 }
 
 unsafe extern "C" fn abort(qp: *mut abi::QpEx) {

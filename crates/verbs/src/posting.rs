@@ -311,6 +311,15 @@ pub(crate) fn post_all(qp: &QueuePair, made: Vec<Made>) -> Result<(), (usize, c_
     })
 }
 
+/// Posts all requests or none of them.
+pub(crate) fn post_together(qp: &QueuePair, made: Vec<Made>) -> Result<(), c_int> {
+    let (requests, mut names): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+    qp.qp.post_sends_together(requests).map_err(|refused| {
+        forget(qp, names.split_off(refused.posted));
+        refusal(refused.error)
+    })
+}
+
 /// Drops requests that are not to be posted.
 pub(crate) fn let_go(qp: &QueuePair, made: Vec<Made>) {
     forget(qp, made.into_iter().map(|(_, name)| name).collect());

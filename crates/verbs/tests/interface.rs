@@ -222,6 +222,16 @@ fn connected() -> [End; 2] {
     ends
 }
 
+/// The next event of a device, which is acknowledged.
+fn event(context: *mut abi::Context) -> abi::AsyncEvent {
+    let mut event = abi::AsyncEvent { element: null_mut(), event_type: 0 };
+    unsafe {
+        assert_eq!(ibv_get_async_event(context, &raw mut event), 0);
+        ibv_ack_async_event(&raw mut event);
+    }
+    event
+}
+
 fn rdma(wr: &mut abi::SendWr, peer: &End, offset: u64) {
     wr.wr.rdma = abi::Rdma { remote_addr: peer.at(offset), rkey: unsafe { (*peer.mr).rkey } };
 }
@@ -278,12 +288,14 @@ fn operations_of_a_connection_do_what_they_are_asked_for_and_tell_who_asked() {
     assert_eq!(near.post(&mut wr), 0);
     let wc = near.completion();
     assert_eq!((wc.wr_id, wc.status), (7, abi::wc::REM_ACCESS_ERR));
-    let mut event = abi::AsyncEvent { element: null_mut(), event_type: 0 };
     let expected = [abi::event::COMM_EST, abi::event::QP_ACCESS_ERR];
-    while event.event_type != abi::event::QP_ACCESS_ERR {
-        assert_eq!(unsafe { ibv_get_async_event(far.context, &raw mut event) }, 0);
-        assert_eq!(event.element, far.qp.cast());
-        assert!(expected.contains(&event.event_type), "{}", event.event_type);
+    loop {
+        let told = event(far.context);
+        assert_eq!(told.element, far.qp.cast());
+        assert!(expected.contains(&told.event_type), "{}", told.event_type);
+        if told.event_type == abi::event::QP_ACCESS_ERR {
+            break;
+        }
     }
     let (mut attr, mut init) = (abi::QpAttr::default(), attributes(null_mut(), 0, null_mut()));
     assert_eq!(unsafe { ibv_query_qp(near.qp, &raw mut attr, 0, &raw mut init) }, 0);
@@ -408,13 +420,76 @@ fn a_channel_tells_once_of_each_queue_that_asked_and_a_shared_queue_of_its_limit
         let mut wr = request(1, abi::wr_opcode::SEND, &mut parts, SIGNALED);
         assert_eq!(near.post(&mut wr), 0);
         assert_eq!((near.completion().status, far.completion().wr_id), (0, 1));
-        let mut event = abi::AsyncEvent { element: null_mut(), event_type: 0 };
-        while event.event_type != abi::event::SRQ_LIMIT_REACHED {
-            assert_eq!(ibv_get_async_event(far.context, &raw mut event), 0);
-        }
-        assert_eq!(event.element, srq.cast());
+        let limit = std::iter::repeat_with(|| event(far.context))
+            .find(|it| it.event_type == abi::event::SRQ_LIMIT_REACHED);
+        assert_eq!(limit.map(|it| it.element), Some(srq.cast()));
         assert_eq!(ibv_destroy_srq(srq), libc::EBUSY);
         ibv_destroy_qp(far.qp);
         assert_eq!(ibv_destroy_srq(srq), 0);
+    }
+}
+
+/// `wr_complete` posts all that was built or nothing of it.
+#[test]
+fn of_a_batch_that_has_no_room_nothing_is_posted() {
+    let [near, far] = connected();
+    unsafe {
+        let cap = abi::QpCap { max_send_wr: 4, ..attributes(near.cq, 0, null_mut()).cap };
+        let mut init: abi::QpInitAttrEx = std::mem::zeroed();
+        (init.send_cq, init.recv_cq, init.pd, init.cap) = (near.cq, near.cq, near.pd, cap);
+        (init.qp_type, init.comp_mask, init.send_ops_flags) = (abi::qp_type::RC, 1 | 64, 1);
+        let create = (*near
+            .context
+            .byte_sub(std::mem::offset_of!(abi::VerbsContext, context))
+            .cast::<abi::VerbsContext>())
+        .create_qp_ex;
+        let qp = create(near.context, &raw mut init);
+        assert!(!qp.is_null());
+        let End { context, pd, cq, mr, .. } = near;
+        let other = End { context, pd, cq, qp, memory: Vec::new(), mr };
+        let first = far.qp;
+        let mut init = attributes(far.cq, abi::qp_type::RC, null_mut());
+        let far = End { qp: ibv_create_qp(far.pd, &raw mut init), ..far };
+        [&other, &far].into_iter().for_each(End::initialize);
+        other.connect(&far);
+        far.connect(&other);
+        let calls = ibv_qp_to_qp_ex(qp);
+        let batch = |count: u64, end: unsafe extern "C" fn(*mut abi::QpEx) -> i32, octets: usize| {
+            let it = &*calls;
+            (it.wr_start)(calls);
+            for place in 0..count {
+                ((*calls).wr_id, (*calls).wr_flags) = (place, SIGNALED);
+                (it.wr_rdma_write)(calls, (*far.mr).rkey, far.at(100 * (place + 1)));
+                let mut inline = vec![7u8; octets];
+                (it.wr_set_inline_data)(calls, inline.as_mut_ptr().cast(), inline.len());
+            }
+            end(calls)
+        };
+        let complete = (*calls).wr_complete;
+        assert_eq!(batch(5, complete, 8), libc::ENOMEM);
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(near.is_silent() && far.octets(0, 8192) == vec![0; 8192], "nothing of it was posted");
+        // Nor of one of which the last is refused for itself.
+        let it = &*calls;
+        (it.wr_start)(calls);
+        (it.wr_rdma_write)(calls, (*far.mr).rkey, far.at(0));
+        (it.wr_set_sge)(calls, (*near.mr).lkey, near.at(0), 8);
+        (it.wr_atomic_fetch_add)(calls, (*far.mr).rkey, far.at(8).next_multiple_of(8) + 1, 1);
+        (it.wr_set_sge)(calls, (*near.mr).lkey, near.at(64), 8);
+        assert_eq!(complete(calls), libc::EINVAL);
+        // And what was given up is not posted either.
+        (it.wr_start)(calls);
+        (it.wr_rdma_write)(calls, (*far.mr).rkey, far.at(0));
+        (it.wr_set_sge)(calls, (*near.mr).lkey, near.at(0), 8);
+        (it.wr_abort)(calls);
+        assert_eq!(batch(4, complete, 8), 0);
+        for wr_id in 0..4 {
+            let wc = near.completion();
+            assert_eq!((wc.wr_id, wc.status, wc.qp_num), (wr_id, 0, (*qp).qp_num));
+        }
+        assert_eq!((far.octets(400, 8), far.octets(500, 8)), (vec![7; 8], vec![0; 8]));
+        assert_eq!((ibv_destroy_qp(qp), ibv_destroy_qp(first)), (0, 0));
+        near.close();
+        far.close();
     }
 }
