@@ -1,14 +1,17 @@
 //! Completion channels and queues.
 
 use crate::device::{self, Context};
+use crate::events::Told;
 use crate::memory::free;
 use crate::posting::{self, Note};
 use crate::{abi, code, errno, none};
 use libc::{c_int, c_uint, c_void};
 use roci_endpoint::{CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
+use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A channel: readable while one of its queues has a notification that was asked for.
@@ -16,6 +19,8 @@ use std::time::Duration;
 struct Channel {
     base: abi::CompChannel,
     _watch: OwnedFd,
+    /// Where its queues are. Who waits was told the place of one that may have gone since.
+    queues: Mutex<HashSet<usize>>,
 }
 
 #[repr(C)]
@@ -25,6 +30,18 @@ pub(crate) struct Queue {
     pub(crate) users: AtomicU32,
     /// Completions on their way from the one to the other form.
     taken: Mutex<Vec<WorkCompletion>>,
+    /// Of its channel.
+    told: Told,
+}
+
+impl Channel {
+    unsafe fn of<'a>(channel: *mut abi::CompChannel) -> &'a Self {
+        &*channel.cast::<Self>()
+    }
+
+    fn queues(&self) -> MutexGuard<'_, HashSet<usize>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Queue {
@@ -42,12 +59,12 @@ pub unsafe extern "C" fn ibv_create_comp_channel(context: *mut abi::Context) -> 
     }
     let watch = <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(made);
     let base = abi::CompChannel { context, fd: made, refcnt: 0 };
-    Box::into_raw(Box::new(Channel { base, _watch: watch })).cast()
+    Box::into_raw(Box::new(Channel { base, _watch: watch, queues: Mutex::default() })).cast()
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut abi::CompChannel) -> c_int {
-    if (*channel).refcnt > 0 {
+    if !Channel::of(channel).queues().is_empty() {
         return libc::EBUSY;
     }
     drop(Box::from_raw(channel.cast::<Channel>()));
@@ -84,13 +101,16 @@ pub unsafe extern "C" fn ibv_create_cq(
         cq,
         users: AtomicU32::new(0),
         taken: Mutex::default(),
+        told: Told::default(),
     }));
     if !channel.is_null() {
-        if let Err(error) = device::watch_also((*channel).fd, &(*queue).cq, queue.expose_provenance() as u64)
-        {
+        let place = queue.expose_provenance();
+        let mut queues = Channel::of(channel).queues();
+        if let Err(error) = device::watch_also((*channel).fd, &(*queue).cq, place as u64) {
             drop(Box::from_raw(queue));
             return none(errno(&error));
         }
+        queues.insert(place);
         (*channel).refcnt += 1;
     }
     queue.cast()
@@ -109,13 +129,16 @@ pub unsafe extern "C" fn ibv_resize_cq(cq: *mut abi::Cq, cqe: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut abi::Cq) -> c_int {
     code(free(&Queue::of(cq).users).map(|()| {
-        let queue = Box::from_raw(cq.cast::<Queue>());
-        if !queue.base.channel.is_null() {
+        let (queue, channel) = (Queue::of(cq), (*cq).channel);
+        if !channel.is_null() {
             use std::os::fd::AsFd;
-            let (watch, fd) = ((*queue.base.channel).fd, queue.cq.as_fd().as_raw_fd());
-            libc::epoll_ctl(watch, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut());
-            (*queue.base.channel).refcnt -= 1;
+            let mut queues = Channel::of(channel).queues();
+            libc::epoll_ctl((*channel).fd, libc::EPOLL_CTL_DEL, queue.cq.as_fd().as_raw_fd(), null_mut());
+            queues.remove(&cq.addr());
+            (*channel).refcnt -= 1;
         }
+        queue.told.wait();
+        drop(Box::from_raw(cq.cast::<Queue>()));
     }))
 }
 
@@ -129,9 +152,12 @@ pub unsafe extern "C" fn ibv_get_cq_event(
     loop {
         match device::wait((*channel).fd) {
             Ok(Some(of)) => {
-                let queue = std::ptr::with_exposed_provenance_mut::<Queue>(usize::try_from(of).unwrap_or(0));
-                // Another thread may have taken it.
-                if (*queue).cq.wait_notify(Some(Duration::ZERO)).unwrap_or(false) {
+                let place = usize::try_from(of).unwrap_or(0);
+                let queue = std::ptr::with_exposed_provenance_mut::<Queue>(place);
+                // Another thread may have taken it, or the queue away.
+                let queues = Channel::of(channel).queues();
+                if queues.contains(&place) && (*queue).cq.wait_notify(Some(Duration::ZERO)).unwrap_or(false) {
+                    (*queue).told.another();
                     cq.write(queue.cast());
                     cq_context.write((*queue).base.cq_context);
                     return 0;
@@ -149,10 +175,9 @@ pub unsafe extern "C" fn ibv_get_cq_event(
     }
 }
 
-/// An event is no more than what it says: none has to be waited for when its queue goes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut abi::Cq, count: c_uint) {
-    (*cq).comp_events_completed = (*cq).comp_events_completed.wrapping_add(count);
+    Queue::of(cq).told.acknowledge(count);
 }
 
 pub(crate) unsafe extern "C" fn req_notify_cq(cq: *mut abi::Cq, solicited_only: c_int) -> c_int {
@@ -208,13 +233,13 @@ fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> {
         ..abi::Wc::default()
     };
     let is_atomic = matches!(it.opcode, Kind::FetchAdd | Kind::CompareSwap);
-    let is_datagram = it.opcode == Kind::Recv
-        && context.has_datagrams.load(Ordering::Relaxed)
-        && posting::has_datagrams(context, it.qp_num.get());
+    let may_be_datagram = it.opcode == Kind::Recv && context.has_datagrams.load(Ordering::Relaxed);
+    // Of one that is about to go nobody is to hear any more.
+    let is_datagram = may_be_datagram && posting::has_datagrams(context, it.qp_num.get())?;
     if !is_atomic && !is_datagram {
         return Some(wc);
     }
-    let note = context.special().take(it.wr_id)?;
+    let note = context.special().take(it.qp_num.get(), it.wr_id)?;
     match note {
         Note::Atomic { wr_id, signaled, mut into } => {
             wc.wr_id = wr_id;

@@ -40,9 +40,10 @@ impl Special {
         place as u64
     }
 
-    pub(crate) fn take(&mut self, name: u64) -> Option<Note> {
+    /// What is known of a request of queue pair `number`.
+    pub(crate) fn take(&mut self, number: u32, name: u64) -> Option<Note> {
         let place = usize::try_from(name).ok()?;
-        let note = self.notes.get_mut(place)?.take();
+        let note = self.notes.get_mut(place)?.take_if(|(of, _)| *of == number);
         self.free.extend(note.is_some().then_some(place));
         note.map(|(_, note)| note)
     }
@@ -57,17 +58,11 @@ impl Special {
     }
 }
 
-/// The queue pair of a number, while it lives.
-pub(crate) fn alive(context: &Context, number: u32) -> Option<*mut QueuePair> {
-    let alive = context.queue_pairs.read().unwrap_or_else(PoisonError::into_inner);
-    alive.get(&number).map(|it| it.0)
-}
-
-/// Whether the queue pair of a number has datagrams.
-pub(crate) fn has_datagrams(context: &Context, number: u32) -> bool {
+/// Whether the queue pair of a number has datagrams; `None` where it is gone or about to go.
+pub(crate) fn has_datagrams(context: &Context, number: u32) -> Option<bool> {
     let alive = context.queue_pairs.read().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: it is in the table, which it leaves before it is freed.
-    alive.get(&number).is_some_and(|it| unsafe { &*it.0 }.is_datagrams())
+    alive.get(&number).map(|it| unsafe { &*it.0 }.is_datagrams())
 }
 
 /// Puts the header before a datagram of `length` octets from `source`.
@@ -261,7 +256,7 @@ unsafe fn asked(wr: &abi::SendWr) -> Asked {
 unsafe fn post_one(qp: &QueuePair, wr: &abi::SendWr) -> Result<(), c_int> {
     let (request, name) = one(qp, wr)?;
     qp.qp.post_send(request).map_err(|refused| {
-        drop(name.and_then(|name| qp.context().special().take(name)));
+        drop(name.and_then(|name| qp.context().special().take(qp.qp.qp_num().get(), name)));
         refusal(refused.error)
     })
 }
@@ -327,8 +322,8 @@ pub(crate) fn let_go(qp: &QueuePair, made: Vec<Made>) {
 
 fn forget(qp: &QueuePair, names: Vec<Option<u64>>) {
     // SAFETY: the context outlives its queue pairs.
-    let mut special = unsafe { qp.context() }.special();
-    names.into_iter().flatten().for_each(|name| drop(special.take(name)));
+    let (mut special, number) = (unsafe { qp.context() }.special(), qp.qp.qp_num().get());
+    names.into_iter().flatten().for_each(|name| drop(special.take(number, name)));
 }
 
 unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
@@ -396,7 +391,7 @@ unsafe fn receives(
     while !wr.is_null() {
         let posted = receive(context, &*wr, datagrams).and_then(|(request, name)| {
             post(request).inspect_err(|_| {
-                drop(name.and_then(|name| context.special().take(name)));
+                drop(datagrams.zip(name).and_then(|(number, name)| context.special().take(number, name)));
             })
         });
         if let Err(error) = posted {

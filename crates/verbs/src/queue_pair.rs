@@ -4,6 +4,7 @@ use crate::abi::{self, attr_mask as mask, qp_state as state, qp_type};
 use crate::calls::{self, Batch};
 use crate::completion::Queue;
 use crate::device::{Alive, Context, address_of};
+use crate::events::Told;
 use crate::memory::Domain;
 use crate::shared::Shared;
 use crate::{code, none, posting};
@@ -26,6 +27,7 @@ pub(crate) struct QueuePair {
     /// What it was told last.
     attr: Mutex<abi::QpAttr>,
     pub(crate) batch: Batch,
+    pub(crate) told: Told,
 }
 
 impl QueuePair {
@@ -148,6 +150,7 @@ unsafe fn create(
         init: *init,
         attr: Mutex::default(),
         batch: Batch::default(),
+        told: Told::default(),
     }));
     count(&(*made).init, pd, |users| users.fetch_add(1, Ordering::SeqCst));
     context.queue_pairs.write().unwrap_or_else(PoisonError::into_inner).insert(number, Alive(made));
@@ -172,6 +175,7 @@ unsafe fn count(
 pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut abi::Qp) -> c_int {
     let (number, context) = ((*qp).qp_num, QueuePair::of(qp).context());
     context.queue_pairs.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
+    QueuePair::of(qp).told.wait();
     let it = Box::from_raw(qp.cast::<QueuePair>());
     let (init, pd, qpn) = (it.init, it.base.qp_base.pd, it.qp.qp_num());
     drop(it);

@@ -1,11 +1,11 @@
 //! Shared receive queues.
 
 use crate::device::Context;
+use crate::events::Told;
 use crate::memory::{Domain, free};
 use crate::{abi, calls, code, none, posting};
 use libc::c_int;
 use roci_endpoint::SharedReceiveQueue;
-use std::ptr::null_mut;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,6 +15,7 @@ pub(crate) struct Shared {
     pub(crate) srq: SharedReceiveQueue,
     pub(crate) users: AtomicU32,
     max_sge: u32,
+    pub(crate) told: Told,
 }
 
 impl Shared {
@@ -50,6 +51,7 @@ pub unsafe extern "C" fn ibv_create_srq(pd: *mut abi::Pd, init: *mut abi::SrqIni
         srq,
         users: AtomicU32::new(0),
         max_sge: attr.max_sge.max(1),
+        told: Told::default(),
     }));
     attr.max_sge = (*made).max_sge;
     let context = Context::of((*pd).context);
@@ -88,15 +90,10 @@ pub unsafe extern "C" fn ibv_query_srq(srq: *mut abi::Srq, attr: *mut abi::SrqAt
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut abi::Srq) -> c_int {
     code(free(&Shared::of(srq).users).map(|()| {
+        let (number, context) = ((*srq).handle, Context::of((*srq).context));
+        context.shared.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        Shared::of(srq).told.wait();
         let shared = Box::from_raw(srq.cast::<Shared>());
-        let context = Context::of(shared.base.context);
-        context.shared.write().unwrap_or_else(PoisonError::into_inner).remove(&shared.base.handle);
         Domain::of(shared.base.pd).users.fetch_sub(1, Ordering::SeqCst);
     }))
-}
-
-/// The queue that an event names.
-pub(crate) fn named(context: &Context, number: u32) -> *mut abi::Srq {
-    let shared = context.shared.read().unwrap_or_else(PoisonError::into_inner);
-    shared.get(&number).copied().unwrap_or(null_mut())
 }

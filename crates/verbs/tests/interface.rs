@@ -493,3 +493,54 @@ fn of_a_batch_that_has_no_room_nothing_is_posted() {
         far.close();
     }
 }
+
+/// What is left when `destroy` is called is given back only after `acknowledge` has been.
+fn waits(destroy: impl FnOnce() -> i32 + Send, acknowledge: impl FnOnce()) {
+    std::thread::scope(|scope| {
+        let destroying = scope.spawn(destroy);
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!destroying.is_finished(), "an event of it is not acknowledged");
+        acknowledge();
+        assert_eq!(destroying.join().unwrap(), 0);
+    });
+}
+
+#[test]
+fn what_an_event_names_lives_until_the_event_is_acknowledged() {
+    struct Sent<T>(T);
+    unsafe impl<T> Send for Sent<T> {}
+    impl<T> Sent<T> {
+        fn get(self) -> T {
+            self.0
+        }
+    }
+    let [near, far] = connected();
+    unsafe {
+        let channel = ibv_create_comp_channel(near.context);
+        let cq = ibv_create_cq(near.context, 4, null_mut(), channel, 0);
+        let mut init = attributes(cq, abi::qp_type::RC, null_mut());
+        let other = ibv_create_qp(near.pd, &raw mut init);
+        initialize(other);
+        ((*near.context).ops.req_notify_cq)(cq, 0);
+        let (mut wr, mut bad) = (receive(9, &mut []), null_mut());
+        assert_eq!(((*near.context).ops.post_recv)(other, &raw mut wr, &raw mut bad), 0);
+        let mut attr = abi::QpAttr { qp_state: state::ERR, ..Default::default() };
+        assert_eq!(ibv_modify_qp(other, &raw mut attr, mask::STATE), 0);
+        let (mut of, mut context) = (null_mut(), null_mut());
+        assert_eq!(ibv_get_cq_event(channel, &raw mut of, &raw mut context), 0);
+        assert_eq!(ibv_destroy_qp(other), 0);
+        let sent = Sent(cq);
+        waits(move || ibv_destroy_cq(sent.get()), || ibv_ack_cq_events(cq, 1));
+        assert_eq!(ibv_destroy_comp_channel(channel), 0);
+        // Of a queue pair.
+        let mut parts = [near.part(0, 8)];
+        let mut wr = request(7, abi::wr_opcode::RDMA_WRITE, &mut parts, 0);
+        rdma(&mut wr, &far, 8190);
+        assert_eq!((near.post(&mut wr), near.completion().status), (0, abi::wc::REM_ACCESS_ERR));
+        let mut told = abi::AsyncEvent { element: null_mut(), event_type: 0 };
+        assert_eq!(ibv_get_async_event(far.context, &raw mut told), 0);
+        let sent = Sent(far.qp);
+        waits(move || ibv_destroy_qp(sent.get()), || ibv_ack_async_event(&raw mut told));
+    }
+    near.close();
+}
