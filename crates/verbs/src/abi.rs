@@ -501,6 +501,7 @@ pub mod qp_state {
 pub mod attr_mask {
     use libc::c_int;
     pub const STATE: c_int = 1;
+    pub const CUR_STATE: c_int = 1 << 1;
     pub const EN_SQD_ASYNC_NOTIFY: c_int = 1 << 2;
     pub const ACCESS_FLAGS: c_int = 1 << 3;
     pub const PKEY_INDEX: c_int = 1 << 4;

@@ -89,6 +89,9 @@ unsafe fn named(context: &Context, event: Event) -> Option<abi::AsyncEvent> {
     };
     let alive = context.queue_pairs.read().unwrap_or_else(PoisonError::into_inner);
     let element = alive.get(&event.qp_num()?.get())?.0;
+    if event_type == abi::event::SQ_DRAINED && !(*element).tells_of_drain() {
+        return None;
+    }
     (*element).told.another();
     Some(abi::AsyncEvent { element: element.cast(), event_type })
 }

@@ -31,6 +31,11 @@ pub(crate) struct QueuePair {
 }
 
 impl QueuePair {
+    /// Whether it is to be told when requests of a queue pair in SQD have ended.
+    pub(crate) fn tells_of_drain(&self) -> bool {
+        self.attr.lock().unwrap_or_else(PoisonError::into_inner).en_sqd_async_notify != 0
+    }
+
     pub(crate) unsafe fn of<'a>(qp: *mut abi::Qp) -> &'a Self {
         &*qp.cast::<Self>()
     }
@@ -127,6 +132,9 @@ unsafe fn create(
         eprintln!("roci-verbs: {error}");
         libc::EINVAL
     })?;
+    // The builder's are further than those of verbs are at first.
+    let reset = Change { transition: Some(Transition::Reset), ..Change::default() };
+    qp.modify(&reset).map_err(|_| libc::EINVAL)?;
     let number = qp.qp_num().get();
     let made = Box::into_raw(Box::new(QueuePair {
         base: calls::made(abi::Qp {
@@ -179,11 +187,15 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut abi::Qp) -> c_int {
     let it = Box::from_raw(qp.cast::<QueuePair>());
     let (init, pd, qpn) = (it.init, it.base.qp_base.pd, it.qp.qp_num());
     drop(it);
-    // A program hears no more of it, and another may have its number.
-    [init.send_cq, init.recv_cq].into_iter().for_each(|cq| Queue::of(cq).cq.forget(qpn));
-    context.special().forget(number);
+    forget(&init, context, qpn);
     count(&init, pd, |users| users.fetch_sub(1, Ordering::SeqCst));
     0
+}
+
+/// Of what was posted to a queue pair that is gone or was reset a program hears no more, and another may have its number.
+unsafe fn forget(init: &abi::QpInitAttr, context: &Context, qpn: Qpn) {
+    [init.send_cq, init.recv_cq].into_iter().for_each(|cq| Queue::of(cq).cq.forget(qpn));
+    context.special().forget(qpn.get());
 }
 
 #[unsafe(no_mangle)]
@@ -191,25 +203,34 @@ pub unsafe extern "C" fn ibv_qp_to_qp_ex(qp: *mut abi::Qp) -> *mut abi::QpEx {
     if QueuePair::of(qp).has_calls { qp.cast() } else { std::ptr::null_mut() }
 }
 
-/// What a change of state has to say besides (IBTA Vol 1 §11.2.5.2).
-fn needed(to: c_uint, is_datagrams: bool) -> c_int {
-    match (to, is_datagrams) {
-        (state::INIT, false) => mask::PKEY_INDEX | mask::PORT | mask::ACCESS_FLAGS,
-        (state::INIT, true) => mask::PKEY_INDEX | mask::PORT | mask::QKEY,
-        (state::RTR, false) => {
-            mask::AV
-                | mask::PATH_MTU
-                | mask::DEST_QPN
-                | mask::RQ_PSN
-                | mask::MAX_DEST_RD_ATOMIC
-                | mask::MIN_RNR_TIMER
+/// What a change of state has to say, and what it may say besides (IBTA Vol 1 §11.2.5.2); `None`: there is no such change.
+fn attributes(from: c_uint, to: c_uint, is_datagrams: bool) -> Option<(c_int, c_int)> {
+    use mask::{
+        ACCESS_FLAGS, AV, CUR_STATE, DEST_QPN, EN_SQD_ASYNC_NOTIFY, MAX_DEST_RD_ATOMIC, MAX_QP_RD_ATOMIC,
+        MIN_RNR_TIMER, PATH_MTU, PKEY_INDEX, PORT, QKEY, RETRY_CNT, RNR_RETRY, RQ_PSN, SQ_PSN, TIMEOUT,
+    };
+    let right = if is_datagrams { QKEY } else { ACCESS_FLAGS };
+    let running = if is_datagrams { CUR_STATE | QKEY } else { CUR_STATE | ACCESS_FLAGS | MIN_RNR_TIMER };
+    Some(match (from, to) {
+        (_, state::RESET | state::ERR) => (0, 0),
+        (state::RESET, state::INIT) => (PKEY_INDEX | PORT | right, 0),
+        (state::INIT, state::INIT) => (0, PKEY_INDEX | PORT | right),
+        (state::INIT, state::RTR) if is_datagrams => (0, PKEY_INDEX | right),
+        (state::INIT, state::RTR) => {
+            let needed = AV | PATH_MTU | DEST_QPN | RQ_PSN | MAX_DEST_RD_ATOMIC | MIN_RNR_TIMER;
+            (needed, PKEY_INDEX | right)
         }
-        (state::RTS, false) => {
-            mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::SQ_PSN | mask::MAX_QP_RD_ATOMIC
+        (state::RTR, state::RTS) if is_datagrams => (SQ_PSN, running),
+        (state::RTR, state::RTS) => (SQ_PSN | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC, running),
+        (state::RTS | state::SQD, state::RTS) => (0, running),
+        (state::RTS, state::SQD) => (0, EN_SQD_ASYNC_NOTIFY),
+        (state::SQD, state::SQD) if is_datagrams => (0, PKEY_INDEX | right),
+        (state::SQD, state::SQD) => {
+            let times = TIMEOUT | RETRY_CNT | RNR_RETRY | MIN_RNR_TIMER;
+            (0, PORT | times | MAX_QP_RD_ATOMIC | MAX_DEST_RD_ATOMIC | right | PKEY_INDEX)
         }
-        (state::RTS, true) => mask::SQ_PSN,
-        _ => 0,
-    }
+        _ => return None,
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -219,41 +240,31 @@ pub unsafe extern "C" fn ibv_modify_qp(qp: *mut abi::Qp, attr: *mut abi::QpAttr,
 
 unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -> Result<(), c_int> {
     let it = QueuePair::of(qp);
+    // Held to the end: an event that the change brings is told by what it says.
+    let mut known = it.attr.lock().unwrap_or_else(PoisonError::into_inner);
     let now = current(it, (*qp).state);
     let to = if what & mask::STATE != 0 { attr.qp_state } else { now };
     let has = |bit| what & bit != 0;
-    if has(mask::ALT_PATH | mask::RATE_LIMIT | mask::CAP) {
+    let is_other_path = now == state::SQD && to == state::SQD && has(mask::AV);
+    if has(mask::ALT_PATH | mask::RATE_LIMIT | mask::CAP) || is_other_path {
         return Err(libc::EOPNOTSUPP);
     }
-    let lacks = needed(to, it.is_datagrams()) & !what != 0;
-    let is_new = to != now && !(now == state::SQD && to == state::RTS);
-    if is_new && lacks
+    let (needed, allowed) = attributes(now, to, it.is_datagrams()).ok_or(libc::EINVAL)?;
+    if needed & !what != 0
+        || what & !(needed | allowed | mask::STATE) != 0
+        || has(mask::CUR_STATE) && attr.cur_qp_state != now
         || has(mask::PORT) && attr.port_num != 1
         || has(mask::PKEY_INDEX) && attr.pkey_index != 0
     {
         return Err(libc::EINVAL);
     }
     let change = change(attr, what)?;
-    let given = |transition| Change { transition, ..change };
-    let real = it.qp.state();
+    let given = |transition| it.qp.modify(&Change { transition: Some(transition), ..change });
     let changed = match (now, to) {
-        (_, state::RESET) if real == QpState::Init && now == state::RESET => Ok(()),
-        (_, state::RESET) => {
-            it.qp.modify(&Change { transition: Some(Transition::Reset), ..Change::default() })
-        }
-        (_, state::ERR) => it.qp.modify(&Change { transition: Some(Transition::Fail), ..Change::default() }),
-        (state::RESET, state::INIT) => {
-            let again = (real == QpState::Reset).then_some(Transition::Initialize);
-            it.qp.modify(&given(again))
-        }
-        (state::INIT, state::INIT) => it.qp.modify(&change),
-        // A queue pair of datagrams is in RTS from the beginning.
-        (state::INIT, state::RTR) | (state::RTR, state::RTS)
-            if it.is_datagrams() && real == QpState::ReadyToSend =>
-        {
-            it.qp.modify(&Change { send_psn: None, receive_psn: None, ..change })
-        }
-        (state::INIT, state::RTR) if it.is_datagrams() => it.qp.modify(&given(Some(Transition::Receive))),
+        (_, state::RESET) => given(Transition::Reset),
+        (_, state::ERR) => given(Transition::Fail),
+        (state::RESET, state::INIT) => given(Transition::Initialize),
+        (state::INIT, state::RTR) if it.is_datagrams() => given(Transition::Receive),
         (state::INIT, state::RTR) => {
             if attr.ah_attr.is_global == 0 {
                 eprintln!(
@@ -265,17 +276,24 @@ unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -> Result<()
             let (qpn, psn) = (Qpn::new(attr.dest_qp_num), Psn::new(attr.rq_psn & 0xff_ffff));
             it.qp.ready_to_receive(QpInfo { address, qpn, psn }, &change)
         }
-        (state::RTR | state::SQD, state::RTS) => it.qp.modify(&given(Some(Transition::Send))),
-        (state::RTS, state::SQD) => it.qp.modify(&given(Some(Transition::Drain))),
-        (state::RTS, state::RTS) | (state::SQD, state::SQD) => it.qp.modify(&change),
-        _ => return Err(libc::EINVAL),
+        (state::RTR | state::SQD, state::RTS) => given(Transition::Send),
+        (state::RTS, state::SQD) => given(Transition::Drain),
+        _ => it.qp.modify(&change),
     };
     changed.map_err(|error| {
         eprintln!("roci-verbs: {error}");
         libc::EINVAL
     })?;
     (*qp).state = to;
-    remember(&mut it.attr.lock().unwrap_or_else(PoisonError::into_inner), attr, what);
+    if to == state::RESET {
+        *known = abi::QpAttr::default();
+        forget(&it.init, it.context(), it.qp.qp_num());
+    }
+    remember(&mut known, attr, what);
+    // Each time that it drains is to be asked for.
+    if to == state::SQD && now != state::SQD && !has(mask::EN_SQD_ASYNC_NOTIFY) {
+        known.en_sqd_async_notify = 0;
+    }
     Ok(())
 }
 

@@ -544,3 +544,80 @@ fn what_an_event_names_lives_until_the_event_is_acknowledged() {
     }
     near.close();
 }
+
+#[test]
+fn a_change_of_a_queue_pair_has_all_that_it_needs_and_nothing_that_does_not_belong_to_it() {
+    let [near, far] = connected();
+    let mut attr = abi::QpAttr { qp_state: state::RTS, path_mtu: 1, min_rnr_timer: 3, ..Default::default() };
+    for wrong in [mask::PATH_MTU, mask::TIMEOUT, mask::SQ_PSN, mask::QKEY, mask::AV, mask::DEST_QPN] {
+        assert_eq!(near.to(&mut attr, mask::STATE | wrong), libc::EINVAL, "{wrong:#x}");
+        assert_eq!(near.to(&mut attr, wrong), libc::EINVAL, "{wrong:#x}");
+    }
+    assert_eq!(near.to(&mut attr, mask::MIN_RNR_TIMER), 0);
+    // The state in which it is said to be.
+    let current = 2;
+    attr.cur_qp_state = state::RTR;
+    assert_eq!(near.to(&mut attr, mask::STATE | current), libc::EINVAL);
+    attr.cur_qp_state = state::RTS;
+    assert_eq!(near.to(&mut attr, mask::STATE | current), 0);
+    // Drained in silence, and then with an event that was asked for.
+    let mut drain = abi::QpAttr { qp_state: state::SQD, en_sqd_async_notify: 0, ..Default::default() };
+    for notify in [0, 1] {
+        drain.en_sqd_async_notify = notify;
+        assert_eq!(near.to(&mut drain, mask::STATE | mask::EN_SQD_ASYNC_NOTIFY), 0);
+        unsafe {
+            let flags = if notify == 0 { libc::O_NONBLOCK } else { 0 };
+            libc::fcntl((*near.context).async_fd, libc::F_SETFL, flags);
+            if notify == 0 {
+                let mut told = abi::AsyncEvent { element: null_mut(), event_type: 0 };
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_millis(50) {
+                    assert_eq!(ibv_get_async_event(near.context, &raw mut told), -1, "nobody asked");
+                }
+            } else {
+                assert_eq!(event(near.context).event_type, abi::event::SQ_DRAINED);
+            }
+        }
+        assert_eq!(near.to(&mut attr, mask::STATE), 0);
+    }
+    near.close();
+    far.close();
+    // Datagrams leave and come in no state before theirs.
+    let end = End::new(abi::qp_type::UD, |_| null_mut());
+    let mut to = abi::AhAttr { is_global: 1, port_num: 1, ..Default::default() };
+    to.grh.dgid = end.gid();
+    let ah = unsafe { ibv_create_ah(end.pd, &raw mut to) };
+    let send = || {
+        let mut parts = [end.part(0, 8)];
+        let mut wr = request(3, abi::wr_opcode::SEND, &mut parts, SIGNALED);
+        wr.wr.ud = abi::Ud { ah, remote_qpn: unsafe { (*end.qp).qp_num }, remote_qkey: 7 };
+        end.post(&mut wr)
+    };
+    assert_eq!(send(), libc::EINVAL);
+    end.initialize();
+    assert_eq!(send(), libc::EINVAL);
+    // What is posted and not done is forgotten by a reset, under whatever name it was known.
+    for round in 0..3 {
+        end.receive(round, &mut [end.part(100, 100)]);
+        let mut attr = abi::QpAttr { qp_state: state::ERR, ..Default::default() };
+        assert_eq!(end.to(&mut attr, mask::STATE), 0);
+        attr.qp_state = state::RESET;
+        assert_eq!(end.to(&mut attr, mask::STATE | mask::QKEY), libc::EINVAL);
+        assert_eq!(end.to(&mut attr, mask::STATE), 0);
+        end.initialize();
+        assert!(end.is_silent(), "the reset took it along");
+    }
+    for (to, besides) in [(state::RTR, 0), (state::RTS, mask::SQ_PSN)] {
+        assert_eq!(send(), libc::EINVAL);
+        let mut attr = abi::QpAttr { qp_state: to, ..Default::default() };
+        assert_eq!(end.to(&mut attr, mask::STATE | besides | mask::AV), libc::EINVAL);
+        assert_eq!(end.to(&mut attr, mask::STATE | besides), 0);
+    }
+    end.receive(8, &mut [end.part(100, 48)]);
+    assert_eq!(send(), 0);
+    let mut told = [end.completion(), end.completion()].map(|wc| (wc.wr_id, wc.status));
+    told.sort_unstable();
+    assert_eq!(told, [(3, 0), (8, 0)]);
+    assert_eq!(unsafe { ibv_destroy_ah(ah) }, 0);
+    end.close();
+}
