@@ -63,6 +63,11 @@ pub unsafe extern "C" fn ibv_create_srq(pd: *mut abi::Pd, init: *mut abi::SrqIni
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_modify_srq(srq: *mut abi::Srq, attr: *mut abi::SrqAttr, mask: c_int) -> c_int {
     let it = &Shared::of(srq).srq;
+    // All of it or nothing.
+    let room = if mask & MAX_WR == 0 { it.max_wr() } else { (*attr).max_wr };
+    if mask & LIMIT != 0 && (*attr).srq_limit > room {
+        return libc::EINVAL;
+    }
     let resized = || {
         if mask & MAX_WR == 0 {
             return Ok(());

@@ -408,6 +408,10 @@ fn a_channel_tells_once_of_each_queue_that_asked_and_a_shared_queue_of_its_limit
         assert_eq!((ibv_destroy_cq(cq), ibv_destroy_comp_channel(channel)), (0, 0));
         let mut attr = abi::SrqAttr { max_wr: 2, max_sge: 0, srq_limit: 3 };
         assert_eq!(ibv_modify_srq(srq, &raw mut attr, 3), libc::EINVAL);
+        // Of what cannot be had in all, nothing is.
+        assert_eq!((ibv_query_srq(srq, &raw mut attr), attr.max_wr), (0, 4));
+        let mut attr = abi::SrqAttr { max_wr: 2, max_sge: 0, srq_limit: 0 };
+        assert_eq!(ibv_modify_srq(srq, &raw mut attr, 1), 0);
         let mut parts = [far.part(0, 64)];
         for wr_id in [1, 2] {
             let mut wr = receive(wr_id, &mut parts);
