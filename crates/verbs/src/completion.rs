@@ -239,8 +239,9 @@ fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> {
     if !is_atomic && !is_datagram {
         return Some(wc);
     }
-    let note = context.special().take(it.qp_num.get(), it.wr_id)?;
-    match note {
+    // Held until all is in its place: memory is not given back meanwhile.
+    let mut special = context.special();
+    match special.take(it.qp_num.get(), it.wr_id)? {
         Note::Atomic { wr_id, signaled, mut into } => {
             wc.wr_id = wr_id;
             if it.status == Status::Success {

@@ -11,7 +11,14 @@ use std::sync::{PoisonError, RwLock};
 
 /// The regions of a context, by their keys.
 #[derive(Default)]
-pub(crate) struct Regions(RwLock<HashMap<u32, ForeignRegion>>);
+pub(crate) struct Regions(RwLock<HashMap<u32, Region>>);
+
+struct Region {
+    region: ForeignRegion,
+    /// Where its protection domain is.
+    domain: usize,
+    is_writable: bool,
+}
 
 impl Regions {
     /// What a part of a list names, for a request; `None` where no region has all of it under that key.
@@ -19,7 +26,18 @@ impl Regions {
     /// The program answers for what else refers to these octets.
     pub(crate) unsafe fn part(&self, part: &abi::Sge) -> Option<Buffer> {
         let regions = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        regions.get(&part.lkey)?.buffer(part.addr, part.length)
+        regions.get(&part.lkey)?.region.buffer(part.addr, part.length)
+    }
+
+    /// Whether we may write to what all of `parts` name, for a queue pair of `domain`. The endpoint looks at what it fills itself.
+    pub(crate) fn may_be_filled<'a>(
+        &self,
+        domain: *mut abi::Pd,
+        parts: impl IntoIterator<Item = &'a abi::Sge>,
+    ) -> bool {
+        let regions = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = parts.into_iter().filter(|part| part.length > 0).map(|part| regions.get(&part.lkey));
+        parts.all(|it| it.is_some_and(|it| it.is_writable && it.domain == domain.addr()))
     }
 }
 
@@ -99,6 +117,8 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
         }
     };
     let key = region.key();
+    let is_writable = access & abi::access::LOCAL_WRITE != 0;
+    let region = Region { region, domain: pd.addr(), is_writable };
     context.regions.0.write().unwrap_or_else(PoisonError::into_inner).insert(key, region);
     domain.users.fetch_add(1, Ordering::SeqCst);
     Box::into_raw(Box::new(abi::Mr {
@@ -128,10 +148,13 @@ fn rights(access: c_uint) -> Access {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut abi::Mr) -> c_int {
     let mr = Box::from_raw(mr);
-    let regions = &Context::of(mr.context).regions.0;
+    let context = Context::of(mr.context);
+    let regions = &context.regions.0;
     // It is dropped with the lock let go: requests of other regions need not wait for that.
     let region = regions.write().unwrap_or_else(PoisonError::into_inner).remove(&mr.lkey);
     drop(region);
+    // Who puts results and headers there holds this, and not the lock of a shard.
+    drop(context.special());
     Domain::of(mr.pd).users.fetch_sub(1, Ordering::SeqCst);
     0
 }

@@ -181,6 +181,11 @@ pub(crate) unsafe fn request(qp: &QueuePair, asked: &Asked, data: Data<'_>) -> R
             }
         }
         (opcode::ATOMIC_CMP_AND_SWP | opcode::ATOMIC_FETCH_AND_ADD, _) => {
+            if let Data::Parts(parts) = data
+                && !regions.may_be_filled(qp.domain(), parts)
+            {
+                return Err(libc::EINVAL);
+            }
             let mut into = into()?;
             let into = into.pop().filter(|it| into.is_empty() && it.len() == 8).ok_or(libc::EINVAL)?;
             let note = Note::Atomic { wr_id: asked.wr_id, signaled, into };
@@ -343,16 +348,26 @@ unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
     request(qp, &asked, data)
 }
 
+/// A queue pair of datagrams.
+#[derive(Clone, Copy)]
+struct Datagrams {
+    number: u32,
+    domain: *mut abi::Pd,
+}
+
 /// A receive request; for the queue pair of `datagrams` the first octets are a header's, under the name that is given as well.
 unsafe fn receive(
     context: &Context,
     wr: &abi::RecvWr,
-    datagrams: Option<u32>,
+    datagrams: Option<Datagrams>,
 ) -> Result<(RecvWr, Option<u64>), c_int> {
     let (list, regions) = (parts(wr.sg_list, wr.num_sge)?, &context.regions);
     let mut name = None;
-    let mut into = if let Some(number) = datagrams {
+    let mut into = if let Some(Datagrams { number, domain }) = datagrams {
         let (front, rest) = split(list, abi::GRH).ok_or(libc::EINVAL)?;
+        if !regions.may_be_filled(domain, &front) {
+            return Err(libc::EINVAL);
+        }
         let (header, rest) = (buffers(regions, &front)?, buffers(regions, &rest)?);
         let note = Note::Datagram { wr_id: wr.wr_id, header };
         name = Some(context.special().keep(number, note));
@@ -385,13 +400,13 @@ unsafe fn receives(
     context: &Context,
     mut wr: *mut abi::RecvWr,
     bad: *mut *mut abi::RecvWr,
-    datagrams: Option<u32>,
+    datagrams: Option<Datagrams>,
     post: impl Fn(RecvWr) -> Result<(), c_int>,
 ) -> c_int {
     while !wr.is_null() {
         let posted = receive(context, &*wr, datagrams).and_then(|(request, name)| {
             post(request).inspect_err(|_| {
-                drop(datagrams.zip(name).and_then(|(number, name)| context.special().take(number, name)));
+                drop(datagrams.zip(name).and_then(|(of, name)| context.special().take(of.number, name)));
             })
         });
         if let Err(error) = posted {
@@ -411,7 +426,8 @@ pub(crate) unsafe extern "C" fn post_recv(
     bad: *mut *mut abi::RecvWr,
 ) -> c_int {
     let it = QueuePair::of(qp);
-    let datagrams = it.is_datagrams().then(|| it.qp.qp_num().get());
+    let datagrams =
+        it.is_datagrams().then(|| Datagrams { number: it.qp.qp_num().get(), domain: it.domain() });
     receives(it.context(), wr, bad, datagrams, |request| {
         it.qp.post_recv(request).map_err(|refused| refusal(refused.error))
     })

@@ -31,6 +31,10 @@ pub(crate) struct QueuePair {
 }
 
 impl QueuePair {
+    pub(crate) fn domain(&self) -> *mut abi::Pd {
+        self.base.qp_base.pd
+    }
+
     /// Whether it is to be told when requests of a queue pair in SQD have ended.
     pub(crate) fn tells_of_drain(&self) -> bool {
         self.attr.lock().unwrap_or_else(PoisonError::into_inner).en_sqd_async_notify != 0

@@ -625,3 +625,34 @@ fn a_change_of_a_queue_pair_has_all_that_it_needs_and_nothing_that_does_not_belo
     assert_eq!(unsafe { ibv_destroy_ah(ah) }, 0);
     end.close();
 }
+
+#[test]
+fn memory_without_local_writing_takes_no_results_and_no_headers() {
+    let [near, far] = connected();
+    let [ud] = [End::new(abi::qp_type::UD, |_| null_mut())];
+    ud.initialize();
+    unsafe {
+        for (end, is_ud) in [(&near, false), (&ud, true)] {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let page = libc::mmap(null_mut(), 4096, libc::PROT_READ, flags, -1, 0);
+            let mr = ibv_reg_mr(end.pd, page, 4096, 0);
+            assert!(!mr.is_null());
+            let addr = page.expose_provenance() as u64;
+            let header = abi::Sge { addr, length: 40, lkey: (*mr).lkey };
+            if is_ud {
+                let mut parts = [header, end.part(0, 64)];
+                let (mut wr, mut bad) = (receive(1, &mut parts), null_mut());
+                assert_eq!(((*end.context).ops.post_recv)(end.qp, &raw mut wr, &raw mut bad), libc::EINVAL);
+            } else {
+                let mut parts = [abi::Sge { length: 8, ..header }];
+                let mut wr = request(1, abi::wr_opcode::ATOMIC_FETCH_AND_ADD, &mut parts, SIGNALED);
+                let remote_addr = far.at(0).next_multiple_of(8);
+                wr.wr.atomic = abi::Atomic { remote_addr, compare_add: 1, swap: 0, rkey: (*far.mr).rkey };
+                assert_eq!(end.post(&mut wr), libc::EINVAL);
+            }
+            assert_eq!(ibv_dereg_mr(mr), 0);
+            libc::munmap(page, 4096);
+        }
+    }
+    [near, far, ud].into_iter().for_each(End::close);
+}
