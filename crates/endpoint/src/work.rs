@@ -101,6 +101,12 @@ impl SendWr {
         Self::new(Operation::Read { va, rkey }, Payload::Buffer(into))
     }
 
+    /// RDMA READ into several buffers, one after the other, as [`scatter`](Self::scatter): of nothing, where there are none.
+    pub fn read_scattered(into: Vec<Buffer>, from: RemoteMemory) -> Self {
+        let RemoteMemory { address: va, rkey } = from;
+        Self::new(Operation::Read { va, rkey }, Payload::Buffers(into.into_boxed_slice()))
+    }
+
     /// Adds to the eight octets at `at`, a multiple of 8; the completion has what was there.
     pub fn fetch_add(at: RemoteMemory, add: u64) -> Self {
         Self::new(Operation::FetchAdd { va: at.address, rkey: at.rkey, add }, Payload::None)

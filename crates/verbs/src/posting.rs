@@ -172,12 +172,11 @@ pub(crate) unsafe fn request(qp: &QueuePair, asked: &Asked, data: Data<'_>) -> R
             Out::Slice(slice) => SendWr::write(slice, remote),
         })?,
         (opcode::RDMA_READ, _) => {
-            let (mut into, mut first) = (into()?, into()?);
-            first.truncate(1);
-            match (into.len(), first.pop()) {
-                (_, None) => return Err(libc::EINVAL),
-                (1, _) => SendWr::read(into.remove(0), remote),
-                (_, Some(first)) => SendWr::read(first, remote).scatter(into),
+            let mut into = into()?;
+            if into.len() == 1 {
+                SendWr::read(into.remove(0), remote)
+            } else {
+                SendWr::read_scattered(into, remote)
             }
         }
         (opcode::ATOMIC_CMP_AND_SWP | opcode::ATOMIC_FETCH_AND_ADD, _) => {

@@ -654,5 +654,11 @@ fn memory_without_local_writing_takes_no_results_and_no_headers() {
             libc::munmap(page, 4096);
         }
     }
+    // A READ of nothing needs no memory, and has its turn all the same.
+    let mut wr = request(2, abi::wr_opcode::RDMA_READ, &mut [], SIGNALED);
+    rdma(&mut wr, &far, 0);
+    assert_eq!(near.post(&mut wr), 0);
+    let wc = near.completion();
+    assert_eq!((wc.wr_id, wc.status, wc.opcode), (2, 0, abi::wc::RDMA_READ));
     [near, far, ud].into_iter().for_each(End::close);
 }
