@@ -22,7 +22,8 @@ fn built() -> PathBuf {
 
 /// A program with the library loaded before libibverbs, whose one device is at this address.
 pub(crate) fn preloaded(program: &str, at: &str) -> Command {
-    let library = built().join("libroci_verbs.so");
+    // The one that was built for these tests: beside it, above, may lie one of an earlier build, or none.
+    let library = built().join("deps/libroci_verbs.so");
     assert!(library.exists(), "{} is there", library.display());
     let mut command = Command::new(program);
     command.env("LD_PRELOAD", library).env("ROCI_DEVICES", at);
