@@ -30,7 +30,10 @@ struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.handle.give_back(self.range.start);
+        // Nothing is lent of memory that is not ours.
+        if self.handle.memory().is_ours {
+            self.handle.give_back(self.range.start);
+        }
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) struct Memory {
     start: *mut u8,
     /// Zero once memory that is not ours has been given back: then nothing is copied any more.
     length: AtomicUsize,
-    is_ours: bool,
+    pub(super) is_ours: bool,
     /// Whether peers may reach it: then nobody has a reference, and octets are copied under the lock.
     pub(crate) is_remote: bool,
     pub(crate) access: Access,
