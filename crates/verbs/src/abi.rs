@@ -480,6 +480,7 @@ pub mod access {
     pub const REMOTE_ATOMIC: c_uint = 8;
     pub const MW_BIND: c_uint = 16;
     pub const ZERO_BASED: c_uint = 32;
+    pub const ON_DEMAND: c_uint = 64;
 }
 
 pub mod qp_type {

@@ -15,6 +15,7 @@
 //! | [`completion`] | completion channels and queues |
 //! | [`queue_pair`] | queue pairs and their states |
 //! | [`shared`] | shared receive queues |
+//! | `mapped` | whether the program has the memory that it registers |
 //! | `posting` | requests, by lists |
 //! | `calls` | requests, by calls |
 //! | [`events`] | asynchronous events |
@@ -35,6 +36,7 @@ mod calls;
 pub mod completion;
 pub mod device;
 pub mod events;
+mod mapped;
 pub mod memory;
 mod posting;
 pub mod queue_pair;

@@ -1,7 +1,7 @@
 //! Protection domains, memory regions, and address handles.
 
 use crate::device::{Context, address_of, gid_of};
-use crate::{abi, code, none};
+use crate::{abi, code, mapped, none};
 use libc::{c_int, c_uint, c_void};
 use roci_endpoint::{Access, Buffer, ForeignRegion, ProtectionDomain};
 use std::collections::HashMap;
@@ -107,14 +107,22 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     {
         return none(libc::EOPNOTSUPP);
     }
+    let refused = |error, reason: &str| {
+        eprintln!("roci-verbs: {length} octets of memory at {addr:p} were not registered: {reason}");
+        none(error)
+    };
+    // All that a program has or will have.
+    if access & abi::access::ON_DEMAND != 0 && length == usize::MAX {
+        return refused(libc::EOPNOTSUPP, "implicit on-demand regions are not there");
+    }
+    if let Some(reason) = mapped::refusal(addr.addr(), length, access & WRITES != 0) {
+        return refused(libc::EFAULT, reason);
+    }
     let domain = Domain::of(pd);
     let context = Context::of((*pd).context);
     let region = match domain.pd.reg_foreign(addr.cast(), length, rights(access)) {
         Ok(region) => region,
-        Err(reason) => {
-            eprintln!("roci-verbs: {length} octets of memory were not registered: {reason}");
-            return none(libc::EINVAL);
-        }
+        Err(reason) => return refused(libc::EINVAL, reason),
     };
     let key = region.key();
     let is_writable = access & abi::access::LOCAL_WRITE != 0;
@@ -131,6 +139,10 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
         rkey: key,
     }))
 }
+
+/// The rights by which octets are changed.
+const WRITES: c_uint =
+    abi::access::LOCAL_WRITE | abi::access::REMOTE_WRITE | abi::access::REMOTE_ATOMIC | abi::access::MW_BIND;
 
 /// Those that say how pages are to be handled are hints.
 fn rights(access: c_uint) -> Access {

@@ -317,6 +317,42 @@ fn operations_of_a_connection_do_what_they_are_asked_for_and_tell_who_asked() {
 }
 
 #[test]
+fn memory_that_the_program_does_not_have_or_may_not_write_is_not_registered() {
+    const PAGE: usize = 4096;
+    let errno = || std::io::Error::last_os_error().raw_os_error();
+    unsafe {
+        let context = open();
+        let pd = ibv_alloc_pd(context);
+        let (private, read, write) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 4, 1);
+        let start = libc::mmap(null_mut(), 4 * PAGE, libc::PROT_READ | libc::PROT_WRITE, private, -1, 0);
+        let at = |page: usize| start.byte_add(page * PAGE);
+        let fits = |page, length, rights| {
+            let mr = ibv_reg_mr(pd, at(page), length, rights);
+            let told = (!mr.is_null()).then(|| assert_eq!(ibv_dereg_mr(mr), 0));
+            told.ok_or_else(|| errno().unwrap())
+        };
+        assert_eq!(fits(0, 4 * PAGE, RIGHTS), Ok(()));
+        // Pages of several mappings are one region; one that may be read alone can be read alone.
+        assert_eq!(libc::mprotect(at(1), PAGE, libc::PROT_READ), 0);
+        assert_eq!(fits(0, 4 * PAGE, read), Ok(()));
+        assert_eq!(fits(0, PAGE, write), Ok(()));
+        assert_eq!(fits(0, PAGE + 1, write), Err(libc::EFAULT));
+        assert_eq!(libc::mprotect(at(1), PAGE, libc::PROT_NONE), 0);
+        assert_eq!(fits(1, 1, read), Err(libc::EFAULT));
+        // A hole in the midst, and none.
+        assert_eq!(libc::munmap(at(1), PAGE), 0);
+        assert_eq!(fits(0, 4 * PAGE, read), Err(libc::EFAULT));
+        assert_eq!(fits(2, 2 * PAGE, RIGHTS), Ok(()));
+        assert_eq!(fits(2, usize::MAX, read), Err(libc::EFAULT));
+        // All that there is: `IBV_ACCESS_ON_DEMAND`.
+        assert!(ibv_reg_mr(pd, null_mut(), usize::MAX, 64 | write).is_null());
+        assert_eq!(errno(), Some(libc::EOPNOTSUPP));
+        assert_eq!((libc::munmap(at(0), PAGE), libc::munmap(at(2), 2 * PAGE)), (0, 0));
+        assert_eq!((ibv_dealloc_pd(pd), ibv_close_device(context)), (0, 0));
+    }
+}
+
+#[test]
 fn a_datagram_comes_behind_a_header_from_which_it_can_be_answered() {
     let [mut near, far] = [(); 2].map(|()| End::new(abi::qp_type::UD, |_| null_mut()));
     for end in [&near, &far] {
