@@ -52,6 +52,12 @@ fn none<T>(error: c_int) -> *mut T {
     std::ptr::null_mut()
 }
 
+/// Says on standard error why something is refused, which `errno` cannot; the number is given back.
+fn told(error: c_int, reason: impl std::fmt::Display) -> c_int {
+    eprintln!("roci-verbs: {reason}");
+    error
+}
+
 /// `Ok` is 0.
 fn code(result: Result<(), c_int>) -> c_int {
     result.err().unwrap_or(0)

@@ -1,13 +1,13 @@
 //! Protection domains, memory regions, and address handles.
 
 use crate::device::{Context, address_of, gid_of};
-use crate::{abi, code, mapped, none};
+use crate::{abi, code, mapped, none, told};
 use libc::{c_int, c_uint, c_void};
 use roci_endpoint::{Access, Buffer, ForeignRegion, ProtectionDomain};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Once, PoisonError, RwLock};
 
 /// The regions of a context, by their keys.
 #[derive(Default)]
@@ -26,7 +26,19 @@ impl Regions {
     /// The program answers for what else refers to these octets.
     pub(crate) unsafe fn part(&self, part: &abi::Sge) -> Option<Buffer> {
         let regions = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        regions.get(&part.lkey)?.region.buffer(part.addr, part.length)
+        let found = regions.get(&part.lkey).and_then(|it| it.region.buffer(part.addr, part.length));
+        if found.is_none() {
+            // Once: the request may be one of many.
+            static SAID: Once = Once::new();
+            let (length, addr, lkey) = (part.length, part.addr, part.lkey);
+            SAID.call_once(|| {
+                eprintln!(
+                    "roci-verbs: a request names {length} octets at {addr:#x} that are not all of a region with \
+                     lkey {lkey:#x}, and is refused; further ones are without a word"
+                );
+            });
+        }
+        found
     }
 
     /// Whether we may write to what all of `parts` name, for a queue pair of `domain`. The endpoint looks at what it fills itself.
@@ -105,11 +117,11 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     if iova != addr.expose_provenance() as u64
         || access & (abi::access::ZERO_BASED | abi::access::MW_BIND) != 0
     {
-        return none(libc::EOPNOTSUPP);
+        let reason = "a region's addresses are the program's own here, and have no memory windows";
+        return none(told(libc::EOPNOTSUPP, reason));
     }
     let refused = |error, reason: &str| {
-        eprintln!("roci-verbs: {length} octets of memory at {addr:p} were not registered: {reason}");
-        none(error)
+        none(told(error, format_args!("{length} octets of memory at {addr:p} were not registered: {reason}")))
     };
     // All that a program has or will have.
     if access & abi::access::ON_DEMAND != 0 && length == usize::MAX {
@@ -182,7 +194,7 @@ pub(crate) struct Handle {
 pub unsafe extern "C" fn ibv_create_ah(pd: *mut abi::Pd, attr: *mut abi::AhAttr) -> *mut abi::Ah {
     // RoCE knows addresses alone.
     if (*attr).is_global == 0 || (*attr).port_num != 1 {
-        return none(libc::EINVAL);
+        return none(told(libc::EINVAL, "an address handle has a GID (`is_global`), and port 1"));
     }
     let base = abi::Ah { context: (*pd).context, pd, handle: 0 };
     Box::into_raw(Box::new(Handle { base, address: address_of(&(*attr).grh.dgid) })).cast()

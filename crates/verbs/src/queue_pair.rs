@@ -7,7 +7,7 @@ use crate::device::{Alive, Context, address_of};
 use crate::events::Told;
 use crate::memory::Domain;
 use crate::shared::Shared;
-use crate::{code, none, posting};
+use crate::{code, none, posting, told};
 use libc::{c_int, c_uint};
 use roci_endpoint::{Change, Mtu, Psn, QpInfo, QpState, Qpn, Span, Transition};
 use std::sync::atomic::Ordering;
@@ -106,18 +106,31 @@ unsafe fn create(
     calls: Option<u64>,
 ) -> Result<*mut abi::Qp, c_int> {
     if ![qp_type::RC, qp_type::UD].contains(&init.qp_type) {
-        return Err(libc::EOPNOTSUPP);
+        let kind = init.qp_type;
+        return Err(told(
+            libc::EOPNOTSUPP,
+            format_args!("queue pairs are RC or UD, and none of type {kind}"),
+        ));
     }
     let (cap, parts) = (&mut init.cap, posting::PARTS.cast_unsigned());
     let too_many = cap.max_send_wr.max(cap.max_recv_wr) > calls::WORKS.cast_unsigned()
         || cap.max_send_sge.max(cap.max_recv_sge) > parts
         || cap.max_inline_data as usize > roci_endpoint::INLINE_MAX;
-    if too_many || init.send_cq.is_null() || init.recv_cq.is_null() {
-        return Err(libc::EINVAL);
+    if too_many {
+        let (works, inline) = (calls::WORKS, roci_endpoint::INLINE_MAX);
+        let most = format_args!(
+            "a queue pair has room for {works} requests of {parts} parts, or of {inline} octets inline: asked for were \
+             {} to send and {} to receive, of {} and {} parts, and {} octets",
+            cap.max_send_wr, cap.max_recv_wr, cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data
+        );
+        return Err(told(libc::EINVAL, most));
+    }
+    if init.send_cq.is_null() || init.recv_cq.is_null() {
+        return Err(told(libc::EINVAL, "a queue pair has completion queues"));
     }
     // Headers of datagrams lie apart from them, in requests whose queue pair is known.
     if init.qp_type == qp_type::UD && !init.srq.is_null() {
-        return Err(libc::EOPNOTSUPP);
+        return Err(told(libc::EOPNOTSUPP, "queue pairs of datagrams have no shared receive queue here"));
     }
     cap.max_send_sge = cap.max_send_sge.max(1);
     cap.max_recv_sge = cap.max_recv_sge.max(1);
@@ -132,13 +145,10 @@ unsafe fn create(
     if !init.srq.is_null() {
         builder = builder.srq(&Shared::of(init.srq).srq);
     }
-    let qp = builder.build().map_err(|error| {
-        eprintln!("roci-verbs: {error}");
-        libc::EINVAL
-    })?;
+    let qp = builder.build().map_err(|error| told(libc::EINVAL, error))?;
     // The builder's are further than those of verbs are at first.
     let reset = Change { transition: Some(Transition::Reset), ..Change::default() };
-    qp.modify(&reset).map_err(|_| libc::EINVAL)?;
+    qp.modify(&reset).map_err(|error| told(libc::EINVAL, error))?;
     let number = qp.qp_num().get();
     let made = Box::into_raw(Box::new(QueuePair {
         base: calls::made(abi::Qp {
@@ -271,10 +281,8 @@ unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -> Result<()
         (state::INIT, state::RTR) if it.is_datagrams() => given(Transition::Receive),
         (state::INIT, state::RTR) => {
             if attr.ah_attr.is_global == 0 {
-                eprintln!(
-                    "roci-verbs: RoCE knows peers by their GIDs: name one's own (index 0), as by `-g 0`"
-                );
-                return Err(libc::EINVAL);
+                let reason = "RoCE knows peers by their GIDs: name one's own (index 0), as by `-g 0`";
+                return Err(told(libc::EINVAL, reason));
             }
             let address = address_of(&attr.ah_attr.grh.dgid);
             let (qpn, psn) = (Qpn::new(attr.dest_qp_num), Psn::new(attr.rq_psn & 0xff_ffff));
@@ -284,10 +292,7 @@ unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -> Result<()
         (state::RTS, state::SQD) => given(Transition::Drain),
         _ => it.qp.modify(&change),
     };
-    changed.map_err(|error| {
-        eprintln!("roci-verbs: {error}");
-        libc::EINVAL
-    })?;
+    changed.map_err(|error| told(libc::EINVAL, error))?;
     (*qp).state = to;
     if to == state::RESET {
         *known = abi::QpAttr::default();

@@ -1,6 +1,6 @@
 //! What there is not. libibverbs' own functions would take our objects for theirs, so each has one here that says so.
 
-use crate::{abi, none};
+use crate::{abi, none, told};
 use libc::{c_int, c_uint, c_void};
 
 #[unsafe(no_mangle)]
@@ -12,7 +12,7 @@ pub unsafe extern "C" fn ibv_rereg_mr(
     _length: usize,
     _access: c_int,
 ) -> c_int {
-    none::<()>(libc::EOPNOTSUPP);
+    none::<()>(told(libc::EOPNOTSUPP, "regions are not changed (ibv_rereg_mr): register them anew"));
     // IBV_REREG_MR_ERR_INPUT: nothing has changed.
     -1
 }
@@ -26,12 +26,12 @@ pub unsafe extern "C" fn ibv_reg_dmabuf_mr(
     _fd: c_int,
     _access: c_int,
 ) -> *mut abi::Mr {
-    none(libc::EOPNOTSUPP)
+    none(told(libc::EOPNOTSUPP, "no memory is registered by a DMA-BUF"))
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_attach_mcast(_qp: *mut abi::Qp, _gid: *const abi::Gid, _lid: u16) -> c_int {
-    libc::EOPNOTSUPP
+    told(libc::EOPNOTSUPP, "there is no multicast")
 }
 
 #[unsafe(no_mangle)]

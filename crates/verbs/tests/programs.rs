@@ -31,6 +31,18 @@ fn the_ping_pongs_of_libibverbs_run_by_polling_by_events_by_lists_and_by_calls()
 }
 
 #[test]
+fn what_is_refused_says_why_beside_the_programs_own_words() {
+    for (line, said) in [
+        ("ibv_uc_pingpong -g 0", "roci-verbs: queue pairs are RC or UD, and none of type 3"),
+        ("ibv_rc_pingpong -g 0 -r 40000", "asked for were 1 to send and 40000 to receive"),
+    ] {
+        let output = preloaded_line(line, "127.0.0.102").output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && told.contains(said), "{line}: {told}");
+    }
+}
+
+#[test]
 fn the_tests_of_perftest_run_against_themselves() {
     for (at, line) in [
         ("127.0.0.89", "ib_write_bw -n 500 --report_gbits"),
