@@ -284,6 +284,14 @@ unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -> Result<()
                 let reason = "RoCE knows peers by their GIDs: name one's own (index 0), as by `-g 0`";
                 return Err(told(libc::EINVAL, reason));
             }
+            let active = it.context().device.active_mtu();
+            if change.mtu.is_some_and(|asked| asked > active.octets()) {
+                let (asked, active) = (change.mtu.unwrap_or_default(), active.octets());
+                let reason = format_args!(
+                    "a path MTU of {asked} is above the device's, {active} (its link's MTU says so)"
+                );
+                return Err(told(libc::EINVAL, reason));
+            }
             let address = address_of(&attr.ah_attr.grh.dgid);
             let (qpn, psn) = (Qpn::new(attr.dest_qp_num), Psn::new(attr.rq_psn & 0xff_ffff));
             it.qp.ready_to_receive(QpInfo { address, qpn, psn }, &change)

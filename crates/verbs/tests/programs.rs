@@ -132,3 +132,20 @@ fn preloaded_line(line: &str, at: &str) -> Command {
     program.args(words);
     program
 }
+
+#[test]
+fn a_path_mtu_that_the_link_has_no_room_for_is_refused_with_both_numbers() {
+    // A network of its own, whose loopback is as a link of 1500 octets.
+    let script = "ip link set lo mtu 1500 up
+        ibv_rc_pingpong -g 0 -m 1024 > /dev/null &
+        until ibv_rc_pingpong -g 0 -m 1024 127.0.0.103; do kill -0 $! || exit; sleep 0.1; done
+        wait $!
+        ibv_rc_pingpong -g 0 -m 4096 > /dev/null &
+        until ibv_rc_pingpong -g 0 -m 4096 127.0.0.103; do kill -0 $! || exit; sleep 0.1; done";
+    let mut shell = preloaded("unshare", "127.0.0.103");
+    let output =
+        shell.args(["--map-root-user", "--net", "timeout", "30", "sh", "-c", script]).output().unwrap();
+    let [said, error] = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+    assert_eq!(said.matches(" iters in ").count(), 1, "{said}\n{error}");
+    assert!(error.contains("a path MTU of 4096 is above the device's, 1024"), "{error}");
+}
