@@ -85,8 +85,6 @@ pub struct Engine {
     pub(crate) flights: Option<Box<Flights>>,
     /// What has happened to queues and nobody was told of, where somebody wants to be.
     pub(crate) incidents: Option<Box<Incidents>>,
-    /// How many queue pairs have each of the profiles.
-    pub(crate) sharers: Vec<u32>,
 }
 
 /// The kind of a queue pair's timer for pacing and parking.
@@ -111,7 +109,6 @@ impl Engine {
             config,
             qps: Vec::new(),
             profiles: Vec::new(),
-            sharers: Vec::new(),
             vacant: Vec::new(),
             elsewhere: BTreeMap::new(),
             sends: Slab::default(),

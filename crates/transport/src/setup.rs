@@ -181,26 +181,36 @@ impl Engine {
         }
     }
 
-    /// The number of a profile with these attributes, for one queue pair more: one that has them, or that nobody has any more, or
-    /// a new one. Peers have a say in some attributes, so that those who come and go must not use them up.
+    /// The number of a profile with these attributes: one that has them, one that nobody has any more, or a new one. Peers have a say in
+    /// some attributes, so that those who come and go must not use them up.
     fn share(&mut self, profile: Profile) -> Result<u16, QpError> {
         let known = self.profiles.iter().rposition(|known| *known == profile);
-        let index = known.or_else(|| self.sharers.iter().position(|sharers| *sharers == 0));
-        let number = u16::try_from(index.unwrap_or(self.profiles.len()))
+        let index = known.or_else(|| self.vacant_profile()).unwrap_or(self.profiles.len());
+        let number = u16::try_from(index)
             .map_err(|_| QpError::Conflict("more than 65536 different sets of attributes"))?;
-        let index = usize::from(number);
-        if index == self.profiles.len() {
-            self.profiles.push(profile);
-            self.sharers.push(0);
+        match self.profiles.get_mut(index) {
+            Some(place) => *place = profile,
+            None => self.profiles.push(profile),
         }
-        self.profiles[index] = profile;
-        self.sharers[index] += 1;
         Ok(number)
     }
 
-    /// A queue pair has the profile no more.
-    fn unshare(&mut self, number: u16) {
-        self.sharers[usize::from(number)] -= 1;
+    /// A profile that no queue pair has. Who has which is looked at only before there would be more of them than there is room for:
+    /// a count for each would take a host's octets, and this all queue pairs' numbers, once for each doubling.
+    fn vacant_profile(&mut self) -> Option<usize> {
+        const VACANT: u16 = 0;
+        let is_vacant = |profile: &Profile| profile.mtu == VACANT;
+        let found = self.profiles.iter().position(is_vacant);
+        if found.is_some() || self.profiles.len() < self.profiles.capacity() {
+            return found;
+        }
+        let mut is_had = alloc::vec![false; self.profiles.len()];
+        let alive = self.qps.iter().filter(|qp| qp.common.facts.has(Facts::ALIVE));
+        alive.for_each(|qp| is_had[usize::from(qp.common.profile)] = true);
+        for (profile, _) in self.profiles.iter_mut().zip(is_had).filter(|(_, is_had)| !is_had) {
+            profile.mtu = VACANT;
+        }
+        self.profiles.iter().position(is_vacant)
     }
 
     /// A free number that tells its place, with upper bits that cannot be guessed without the seed.
@@ -253,9 +263,7 @@ impl Engine {
             return Err(QpError::Conflict("send_psn is set before RTS"));
         }
         self.end_run(slot);
-        let shared = self.share(profile)?;
-        let before = core::mem::replace(&mut self.qps[slot].common.profile, shared);
-        self.unshare(before);
+        self.qps[slot].common.profile = self.share(profile)?;
         if change.retry.is_some() || change.rnr_retry.is_some() {
             let requester = &mut self.qps[slot].requester;
             (requester.retries, requester.rnr_retries) = (profile.retry, profile.rnr_retry);
@@ -317,10 +325,8 @@ impl Engine {
         common.facts.clear(Facts::ALIVE);
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         let place = slot as u32;
-        let profile = common.profile;
         self.laws.disconnect(common.law, place);
         (common.law, common.hears) = (NONE, Class::NONE);
-        self.unshare(profile);
         self.elsewhere.remove(&qpn.get());
         self.vacant.push(place);
         Ok(())
@@ -611,7 +617,7 @@ mod tests {
             engine.modify_qp(Instant::ZERO, qpn, &Change { timeout, ..Change::default() }).unwrap();
             engine.destroy_qp(qpn).unwrap();
         }
-        assert!(engine.profiles.len() <= 3, "{}", engine.profiles.len());
+        assert!(engine.profiles.len() <= 4, "{}", engine.profiles.len());
         let other = engine.create_qp(QpConfig { q_key: 7, retry: 3, ..QpConfig::default() }).unwrap();
         let profile = |qpn| *engine.profile(engine.place(qpn).unwrap());
         assert_eq!(profile(stays), Profile::new(&QpConfig::default(), BITMAP_PACKETS));
