@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{End, Pair, WAIT, connect, forge, in_memory, over_udp, settle};
+use common::{End, Pair, WAIT, by_caller, connect, forge, in_memory, over_udp, settle};
 use roci_endpoint::{
     Access, Device, DeviceConfig, LimitError, Mtu, QpInfo, QueuePair, QueuePairError, RecvWr, ResizeError,
     SendWr, WrError,
@@ -216,6 +216,27 @@ fn a_detour_loses_little_of_what_comes_in_long_messages() {
         let counters = from.qp.counters();
         // A window or two where others have the cores; it was nearly all.
         assert!(counters.retransmitted < counters.packets / 2, "{counters:?}");
+    }
+}
+
+#[test]
+fn who_closes_hands_over_what_is_others_its_own_last_acknowledgement_among_it() {
+    let address = "127.0.0.83".parse().unwrap();
+    let open = || Device::open_with(address, by_caller()).unwrap();
+    for round in 0..20 {
+        let (gone, one) = (open(), open());
+        drop(gone);
+        // Each has the other's packets, as above.
+        let other = open();
+        let Pair { a, b, .. } = connect(&one, &other, |qp| qp.timeout(10).retry_cnt(1));
+        a.qp.post_recv(RecvWr::empty()).unwrap();
+        b.qp.post_send(SendWr::send_inline(&[])).unwrap();
+        while a.cq.poll().is_none() {
+            other.progress();
+        }
+        drop((a, one));
+        let sent = b.cq.wait(WAIT).unwrap();
+        assert!(sent.is_ok(), "round {round}: {}", sent.status);
     }
 }
 

@@ -16,6 +16,7 @@
 //! | [`queue_pair`] | queue pairs and their states |
 //! | [`shared`] | shared receive queues |
 //! | `mapped` | whether the program has the memory that it registers |
+//! | `header` | the octets before a datagram |
 //! | `posting` | requests, by lists |
 //! | `calls` | requests, by calls |
 //! | [`events`] | asynchronous events |
@@ -36,6 +37,7 @@ mod calls;
 pub mod completion;
 pub mod device;
 pub mod events;
+mod header;
 mod mapped;
 pub mod memory;
 mod posting;

@@ -2,7 +2,8 @@
 
 use crate::abi;
 use crate::device::Context;
-use crate::memory::{Handle, Regions, header};
+use crate::header;
+use crate::memory::{Handle, Regions};
 use crate::queue_pair::QueuePair;
 use crate::shared::Shared;
 use abi::{send_flags as flags, wr_opcode as opcode};
