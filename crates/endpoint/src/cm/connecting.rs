@@ -3,14 +3,16 @@
 use super::listener::random_port;
 use super::machine::{Id, RESPONSE_TIMEOUT, RETRIES};
 use super::manager::{Core, Handle, Note};
-use super::parameters::{ConnParam, Peer, gid, number_of};
+use super::parameters::{ConnParam, Terms, gid, number_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::device::Mtu;
 use crate::numbers::random;
-use crate::queue_pair::{ACK_TIMEOUT, QueuePair, can_be_peer};
+use crate::queue_pair::{ACK_TIMEOUT, QpInfo, QueuePair, can_be_peer};
 use roci_units::{Psn, Qpn};
+use roci_wire::Layout;
 use roci_wire::cm::{Endpoints, Private, Reply, Request, reason, service};
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -36,20 +38,39 @@ impl ConnectionManager {
     /// [`CmError::PrivateData`], or [`CmError::QueuePair`] where `qp` is not this device's or not in INIT, or the address is of the
     /// other Internet protocol or not of one host, or a number is out of its range.
     pub fn request(&self, qp: &QueuePair, to: SocketAddr, param: &ConnParam) -> Result<Connecting, CmError> {
+        qp.may_be_connected_by(&self.handle.inner.device.inner)?;
+        self.ask(qp.qp_num(), qp.layout(), to, param)
+    }
+
+    /// The same for a queue pair that is not this device's, but at its address; nobody looks whether there is one of that number. The answer
+    /// is polled by [`Connecting::granted`], the queue pair is the caller's to connect, and [`Connecting::ready`] says that it is.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request).
+    pub fn request_number(&self, qpn: Qpn, to: SocketAddr, param: &ConnParam) -> Result<Connecting, CmError> {
+        self.ask(qpn, Layout::Standard, to, param)
+    }
+
+    fn ask(
+        &self,
+        qpn: Qpn,
+        layout: Layout,
+        to: SocketAddr,
+        param: &ConnParam,
+    ) -> Result<Connecting, CmError> {
         let inner = &self.handle.inner;
-        qp.may_be_connected_by(&inner.device.inner)?;
         let source = inner.device.address();
         can_be_peer(to.ip(), source)?;
         param.judge()?;
-        let private = param.private(qp.layout())?;
+        let private = param.private(layout)?;
         let psn = Psn::new(random());
-        let port = random_port();
+        let port = param.port.unwrap_or_else(random_port);
         let mtu = param.path_mtu.unwrap_or(inner.device.active_mtu());
         let request = Request {
             local: 0,
             service: service(to.port()),
             guid: inner.guid,
-            qpn: qp.qp_num(),
+            qpn,
             responder_resources: param.responder_resources,
             initiator_depth: param.initiator_depth,
             psn,
@@ -62,15 +83,15 @@ impl ConnectionManager {
             service_type: 0,
             gids: (gid(source), gid(to.ip())),
             endpoints: Some(Endpoints { port, source, destination: to.ip() }),
-            layout: qp.layout(),
+            layout,
             private,
         };
         let mut core = inner.core();
         let id = core.machine.connect(inner.device.inner.now(), to.ip(), request);
         core.notes.insert(id, Note::default());
         inner.pump(&mut core);
-        let (handle, qpn, param) = (self.handle.clone(), qp.qp_num(), param.clone());
-        Ok(Connecting { handle, id: Some(id), to, qpn, psn, mtu, param })
+        let (handle, param) = (self.handle.clone(), param.clone());
+        Ok(Connecting { handle, id: Some(id), to, qpn, layout, psn, mtu, param, grant: None })
     }
 }
 
@@ -82,10 +103,13 @@ pub struct Connecting {
     to: SocketAddr,
     /// The queue pair that the peer was told of.
     qpn: Qpn,
+    layout: Layout,
     psn: Psn,
     /// The path MTU that it was told.
     mtu: Mtu,
     param: ConnParam,
+    /// What it has granted, and what its user says.
+    grant: Option<(Terms, Vec<u8>)>,
 }
 
 impl Connecting {
@@ -106,24 +130,20 @@ impl Connecting {
             let Some(answer) = self.handle.inner.wait(left, |core| self.answer(core, id)) else {
                 return Ok(None);
             };
-            if !self.asks_for_less(qp, &answer)? {
-                return self.conclude(qp, id, answer).map(Some);
+            if !self.asks_for_less(&answer)? {
+                return self.conclude(qp, answer).map(Some);
             }
         }
     }
 
     /// Asks once more, for the next smaller path MTU, where the peer's link takes less than ours and nobody has said what it is to be.
-    fn asks_for_less(
-        &mut self,
-        qp: &QueuePair,
-        answer: &Result<Box<Reply>, CmError>,
-    ) -> Result<bool, CmError> {
+    fn asks_for_less(&mut self, answer: &Result<Box<Reply>, CmError>) -> Result<bool, CmError> {
         let is_less = matches!(answer, Err(CmError::Rejected { reason: reason::INVALID_MTU, .. }));
         let less = Mtu::ALL.into_iter().rev().find(|mtu| *mtu < self.mtu);
         let Some(mtu) = less.filter(|_| is_less && self.param.path_mtu.is_none()) else { return Ok(false) };
         let manager = ConnectionManager { handle: self.handle.clone() };
         let param = ConnParam { path_mtu: Some(mtu), ..self.param.clone() };
-        let mut asked = manager.request(qp, self.to, &param)?;
+        let mut asked = manager.ask(self.qpn, self.layout, self.to, &param)?;
         asked.param.path_mtu = None;
         *self = asked;
         Ok(true)
@@ -144,8 +164,8 @@ impl Connecting {
         loop {
             let id = self.id.ok_or(CmError::Gone)?;
             let answer = self.handle.inner.when(|core| self.answer(core, id)).await;
-            if !self.asks_for_less(qp, &answer)? {
-                return self.conclude(qp, id, answer);
+            if !self.asks_for_less(&answer)? {
+                return self.conclude(qp, answer);
             }
         }
     }
@@ -166,40 +186,77 @@ impl Connecting {
         note.reply.take().map(Ok)
     }
 
-    /// Connects `qp` as the peer has agreed.
-    fn conclude(
-        &mut self,
-        qp: &QueuePair,
-        id: Id,
-        answer: Result<Box<Reply>, CmError>,
-    ) -> Result<Connection, CmError> {
-        let reply = answer?;
-        let inner = self.handle.inner.clone();
-        let refuse = |error: CmError| {
-            let mut core = inner.core();
-            core.machine.reject(inner.device.inner.now(), id, reason::UNSUPPORTED, Private::NONE);
-            inner.pump(&mut core);
-            Err(error)
-        };
-        if reply.layout != qp.layout() {
-            return refuse(CmError::Layout(reply.layout));
+    /// What the peer grants, and what its user says, where it has answered: for who connects the queue pair itself
+    /// ([`ConnectionManager::request_number`]). It is the same each time.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn granted(&mut self) -> Result<Option<(Terms, &[u8])>, CmError> {
+        while self.grant.is_none() {
+            let id = self.id.ok_or(CmError::Gone)?;
+            let Some(answer) = self.handle.inner.wait(Duration::ZERO, |core| self.answer(core, id)) else {
+                return Ok(None);
+            };
+            if !self.asks_for_less(&answer)? {
+                self.agree(answer)?;
+            }
         }
-        let peer = Peer {
-            address: self.to.ip(),
-            qpn: reply.qpn,
-            receive_psn: self.psn,
+        Ok(self.grant.as_ref().map(|(terms, private_data)| (*terms, &private_data[..])))
+    }
+
+    /// Tells the peer that the queue pair has been connected as was [granted](Self::granted).
+    ///
+    /// # Errors
+    /// [`CmError::Gone`] where nothing was granted, or the peer has given up since.
+    pub fn ready(mut self) -> Result<Connection, CmError> {
+        self.finish(Arc::default())
+    }
+
+    /// Takes note of what the peer grants.
+    fn agree(&mut self, answer: Result<Box<Reply>, CmError>) -> Result<Terms, CmError> {
+        let reply = answer?;
+        if reply.layout != self.layout {
+            self.refuse();
+            return Err(CmError::Layout(reply.layout));
+        }
+        let terms = Terms {
+            peer: QpInfo { address: self.to.ip(), qpn: reply.qpn, psn: self.psn },
             send_psn: reply.psn,
             mtu: self.mtu,
             reads: self.param.initiator_depth.min(reply.responder_resources),
             responses: self.param.responder_resources.max(reply.initiator_depth),
             ack_timeout: self.param.ack_timeout.unwrap_or(ACK_TIMEOUT),
             retry: self.param.retry_count,
-            rnr_retry: reply.rnr_retry_count,
+            rnr_retry: reply.rnr_retry_count.min(7),
         };
-        let has_failed = match peer.connect(qp, &inner.cq) {
-            Ok(has_failed) => has_failed,
-            Err(error) => return refuse(error),
-        };
+        self.grant = Some((terms, reply.private.0.to_vec()));
+        Ok(terms)
+    }
+
+    fn refuse(&self) {
+        let Some(id) = self.id else { return };
+        let inner = &self.handle.inner;
+        let mut core = inner.core();
+        core.machine.reject(inner.device.inner.now(), id, reason::UNSUPPORTED, Private::NONE);
+        inner.pump(&mut core);
+    }
+
+    /// Connects `qp` as the peer has agreed.
+    fn conclude(
+        &mut self,
+        qp: &QueuePair,
+        answer: Result<Box<Reply>, CmError>,
+    ) -> Result<Connection, CmError> {
+        let terms = self.agree(answer)?;
+        let has_failed = terms.connect(qp, &self.handle.inner.cq).inspect_err(|_| self.refuse())?;
+        self.finish(has_failed)
+    }
+
+    /// Tells the peer, and is a connection from now on.
+    fn finish(&mut self, has_failed: Arc<AtomicBool>) -> Result<Connection, CmError> {
+        let id = self.id.ok_or(CmError::Gone)?;
+        let (terms, private_data) = self.grant.take().ok_or(CmError::Gone)?;
+        let inner = &self.handle.inner;
         let mut core = inner.core();
         let is_ready = core.machine.ready(id);
         inner.pump(&mut core);
@@ -208,10 +265,8 @@ impl Connecting {
             return Err(CmError::Gone);
         }
         self.id = None;
-        let private_data = reply.private.0.to_vec();
-        let handle = self.handle.clone();
-        let (peer, initiator_depth, over) = (self.to, peer.reads, OnceLock::new());
-        Ok(Connection { handle, id, peer, private_data, initiator_depth, has_failed, over })
+        let (handle, peer) = (self.handle.clone(), self.to);
+        Ok(Connection { handle, id, peer, private_data, terms, has_failed, over: OnceLock::new() })
     }
 }
 

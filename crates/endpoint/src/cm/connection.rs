@@ -1,8 +1,8 @@
 //! What both ends have: a connection, to watch and to end.
 
-use super::CmError;
 use super::machine::Id;
 use super::manager::{Bell, Core, Handle, Note};
+use super::{CmError, Terms};
 use crate::io::sys::EventFd;
 use std::io;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub struct Connection {
     pub(super) id: Id,
     pub(super) peer: SocketAddr,
     pub(super) private_data: Vec<u8>,
-    pub(super) initiator_depth: u8,
+    pub(super) terms: Terms,
     /// Whether its queue pair has failed.
     pub(super) has_failed: Arc<AtomicBool>,
     /// Readable when it is over, where somebody wants to see it so.
@@ -41,7 +41,12 @@ impl Connection {
 
     /// READs and atomics that we may have outstanding, as agreed.
     pub fn initiator_depth(&self) -> u8 {
-        self.initiator_depth
+        self.terms.reads
+    }
+
+    /// What its queue pair was told of the peer.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// Waits for that, but no longer than the peer takes to prove that it means it: who asks in another's name never
@@ -66,6 +71,14 @@ impl Connection {
     pub fn wait_established(&self, timeout: Duration) -> Result<(), CmError> {
         let known = self.handle.inner.wait(timeout, |core| self.outcome(core));
         known.unwrap_or(Err(CmError::Unreachable(self.peer)))
+    }
+
+    /// The same without a wait: `None` where it is not known yet. A rejection is told once.
+    ///
+    /// # Errors
+    /// As [`wait_established`](Self::wait_established).
+    pub fn poll_established(&self) -> Result<Option<()>, CmError> {
+        self.handle.inner.wait(Duration::ZERO, |core| self.outcome(core)).transpose()
     }
 
     /// The same for as long as it takes, for a task.
@@ -99,7 +112,7 @@ impl Connection {
     }
 
     /// Whether the peer has ended it, or has agreed that we did, whatever has become of the queue pair.
-    pub(crate) fn has_left(&self) -> bool {
+    pub fn has_left(&self) -> bool {
         self.handle.inner.core().notes.get(&self.id).is_none_or(Note::has_left)
     }
 

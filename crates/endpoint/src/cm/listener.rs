@@ -2,13 +2,13 @@
 
 use super::machine::Id;
 use super::manager::{Asked, Awaited, Core, Handle, Note};
-use super::parameters::{ACK_TIMEOUT_MAX, ConnParam, Peer, mtu_of};
+use super::parameters::{ACK_TIMEOUT_MAX, ConnParam, Terms, mtu_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::device::Mtu;
 use crate::io::sys::EventFd;
 use crate::numbers::random;
-use crate::queue_pair::{ACK_TIMEOUT, QueuePair};
-use roci_units::Psn;
+use crate::queue_pair::{ACK_TIMEOUT, QpInfo, QueuePair};
+use roci_units::{Psn, Qpn};
 use roci_wire::Layout;
 use roci_wire::cm::{self, Private, Reply, Request, reason, service};
 use std::net::{IpAddr, SocketAddr};
@@ -88,7 +88,8 @@ impl Listener {
 
     fn next(&self, core: &mut Core) -> Option<ConnectRequest> {
         let (id, from, request) = core.asked.get_mut(&service(self.port))?.pop()?;
-        Some(ConnectRequest { handle: self.handle.clone(), id: Some(id), from, request })
+        let psn = Psn::new(random());
+        Some(ConnectRequest { handle: self.handle.clone(), id: Some(id), from, request, psn })
     }
 }
 
@@ -113,6 +114,8 @@ pub struct ConnectRequest {
     id: Option<Id>,
     from: IpAddr,
     request: Box<Request>,
+    /// The first that the peer is to send.
+    psn: Psn,
 }
 
 impl ConnectRequest {
@@ -146,29 +149,15 @@ impl ConnectRequest {
         mtu_of(self.request.mtu)
     }
 
-    /// Connects `qp`, which is this device's and in INIT, and tells the peer so. Its retries are those that the peer asks for, and so is its
-    /// local ACK timeout, up to 4.3 s, if `param` has none. [`Connection::wait_established`] says that it has heard.
+    /// What a queue pair of ours is to be told of the peer if the request is accepted with `param`; the same each time.
     ///
     /// # Errors
-    /// [`CmError`]; the request is rejected then, and `qp` can serve for another.
-    pub fn accept(mut self, qp: &QueuePair, param: &ConnParam) -> Result<Connection, CmError> {
-        let inner = self.handle.inner.clone();
-        qp.may_be_connected_by(&inner.device.inner)?;
-        param.judge()?;
-        let private = param.private(qp.layout())?;
-        if self.request.layout != qp.layout() {
-            return Err(CmError::Layout(self.request.layout));
-        }
-        let (asked, most) = (self.path_mtu(), inner.device.active_mtu());
-        let Some(mtu) = asked.filter(|mtu| *mtu <= most) else {
-            self.refuse(reason::INVALID_MTU, &[]);
-            return Err(CmError::Mtu { asked, most });
-        };
-        let psn = Psn::new(random());
-        let peer = Peer {
-            address: self.from,
-            qpn: self.request.qpn,
-            receive_psn: psn,
+    /// [`CmError::Mtu`] where the path MTU that is asked for cannot be.
+    pub fn terms(&self, param: &ConnParam) -> Result<Terms, CmError> {
+        let (asked, most) = (self.path_mtu(), self.handle.inner.device.active_mtu());
+        let mtu = asked.filter(|mtu| *mtu <= most).ok_or(CmError::Mtu { asked, most })?;
+        Ok(Terms {
+            peer: QpInfo { address: self.from, qpn: self.request.qpn, psn: self.psn },
             send_psn: self.request.psn,
             mtu,
             reads: param.initiator_depth.min(self.request.responder_resources),
@@ -177,19 +166,55 @@ impl ConnectRequest {
                 0 => ACK_TIMEOUT,
                 asked => asked.min(ACK_TIMEOUT_MAX),
             }),
-            retry: self.request.retry_count,
-            rnr_retry: self.request.rnr_retry_count,
-        };
+            retry: self.request.retry_count.min(7),
+            rnr_retry: self.request.rnr_retry_count.min(7),
+        })
+    }
+
+    /// Connects `qp`, which is this device's and in INIT, and tells the peer so. Its retries are those that the peer asks for, and so is its
+    /// local ACK timeout, up to 4.3 s, if `param` has none. [`Connection::wait_established`] says that it has heard.
+    ///
+    /// # Errors
+    /// [`CmError`]; the request is rejected then, and `qp` can serve for another.
+    pub fn accept(self, qp: &QueuePair, param: &ConnParam) -> Result<Connection, CmError> {
+        qp.may_be_connected_by(&self.handle.inner.device.inner)?;
+        self.grant(qp.qp_num(), qp.layout(), Some(qp), param)
+    }
+
+    /// Tells the peer that a queue pair at this address has been connected, which the caller has seen to by what [`terms`](Self::terms)
+    /// says: for queue pairs that are not this device's. Nobody looks whether there is one of that number; and
+    /// [`Connection::wait_established`] hears of the peer's word alone, not of its first request.
+    ///
+    /// # Errors
+    /// [`CmError`]; the request is rejected then.
+    pub fn accept_number(self, qpn: Qpn, param: &ConnParam) -> Result<Connection, CmError> {
+        self.grant(qpn, Layout::Standard, None, param)
+    }
+
+    fn grant(
+        mut self,
+        qpn: Qpn,
+        layout: Layout,
+        qp: Option<&QueuePair>,
+        param: &ConnParam,
+    ) -> Result<Connection, CmError> {
+        let inner = self.handle.inner.clone();
+        param.judge()?;
+        let private = param.private(layout)?;
+        if self.request.layout != layout {
+            return Err(CmError::Layout(self.request.layout));
+        }
+        let terms = self.terms(param).inspect_err(|_| self.refuse(reason::INVALID_MTU, &[]))?;
         let reply = Reply {
             local: 0,
             remote: 0,
-            qpn: qp.qp_num(),
-            psn,
-            responder_resources: peer.responses,
-            initiator_depth: peer.reads,
+            qpn,
+            psn: self.psn,
+            responder_resources: terms.responses,
+            initiator_depth: terms.reads,
             rnr_retry_count: param.rnr_retry_count,
             guid: inner.guid,
-            layout: qp.layout(),
+            layout,
             private,
         };
         let id = self.id.ok_or(CmError::Gone)?;
@@ -198,11 +223,13 @@ impl ConnectRequest {
         if !core.machine.is_asked(id) {
             return Err(CmError::Gone);
         }
-        let has_failed = peer.connect(qp, &inner.cq)?;
+        let has_failed = qp.map_or_else(|| Ok(Arc::default()), |qp| terms.connect(qp, &inner.cq))?;
         self.id = None;
         // Its word that it knows of this may be lost, and then the first that it sends says as much.
-        qp.await_first(psn);
-        let awaits = Some(Awaited { qpn: qp.qp_num(), shard: qp.shard() });
+        let awaits = qp.map(|qp| {
+            qp.await_first(self.psn);
+            Awaited { qpn, shard: qp.shard() }
+        });
         core.notes.insert(id, Note { awaits, ..Note::default() });
         let is_accepted = core.machine.accept(inner.device.inner.now(), id, reply);
         debug_assert!(is_accepted, "it was asked for");
@@ -214,7 +241,7 @@ impl ConnectRequest {
             id,
             peer: self.peer(),
             private_data,
-            initiator_depth: peer.reads,
+            terms,
             has_failed,
             over: OnceLock::new(),
         })

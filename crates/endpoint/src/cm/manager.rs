@@ -84,6 +84,7 @@ impl ConnectionManager {
             notes: BTreeMap::new(),
             asked: BTreeMap::new(),
             has_news: false,
+            news: 0,
             sleeps: None,
         };
         let inner = Arc::new(Inner {
@@ -134,13 +135,15 @@ pub(super) struct Inner {
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) machine: Machine,
-    free: Vec<Buffer>,
+    pub(super) free: Vec<Buffer>,
     /// What the connections' owners have not taken note of.
     pub(super) notes: BTreeMap<Id, Note>,
     /// Who listens, by service.
     pub(super) asked: BTreeMap<u64, Asked>,
     /// There is something to tell those who wait, as soon as the lock is given back.
     has_news: bool,
+    /// How often there was.
+    pub(super) news: u64,
     /// Until when the manager's thread sleeps, where it does.
     sleeps: Option<Instant>,
 }
@@ -169,6 +172,7 @@ impl Drop for Locked<'_> {
     fn drop(&mut self) {
         let Some(mut core) = self.core.take() else { return };
         let has_news = std::mem::take(&mut core.has_news);
+        core.news += u64::from(has_news);
         let is_late = core.sleeps.is_some_and(|until| core.next() < until);
         if is_late {
             core.sleeps = None;
@@ -491,7 +495,7 @@ impl Core {
     }
 
     /// Whether nothing is to be sent, nor on its way out: the queue pair takes with it what has not left.
-    fn has_said_all(&self) -> bool {
+    pub(super) fn has_said_all(&self) -> bool {
         !self.machine.has_to_transmit() && self.free.len() == SENDS
     }
 

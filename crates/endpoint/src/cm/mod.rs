@@ -34,6 +34,7 @@
 //! | --- | --- |
 //! | [`machine`] | the protocol: states, retries, duplicates, without I/O |
 //! | `manager` | queue pair 1 and the thread that drives the machine |
+//! | `news` | one wait for whatever happens |
 //! | `connecting` | who asks |
 //! | `listener` | who is asked |
 //! | `connection` | what both have then |
@@ -44,13 +45,14 @@ mod connection;
 mod listener;
 pub mod machine;
 mod manager;
+mod news;
 mod parameters;
 
 pub use connecting::Connecting;
 pub use connection::Connection;
 pub use listener::{ConnectRequest, Listener};
 pub use manager::ConnectionManager;
-pub use parameters::ConnParam;
+pub use parameters::{ConnParam, Terms};
 
 use crate::device::Mtu;
 use crate::queue_pair::QueuePairError;

@@ -5,7 +5,7 @@ use crate::completion::CompletionQueue;
 use crate::device::Mtu;
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairError, in_range};
 use roci_transport::{Change, Transition};
-use roci_units::{Psn, Qpn};
+use roci_units::Psn;
 use roci_wire::Layout;
 use roci_wire::cm::Private;
 use std::net::{IpAddr, Ipv6Addr};
@@ -31,6 +31,8 @@ pub struct ConnParam {
     pub ack_timeout: Option<u8>,
     /// The path MTU that who connects asks for. If not said it is the device's, or where the peer's link takes less, what that takes.
     pub path_mtu: Option<Mtu>,
+    /// The port that who connects says it comes from. If not said it is one from 32768 on, at random.
+    pub port: Option<u16>,
     /// What the peer's user is told: at most 56 octets with a request, 196 with a reply; eight less where the queue pair's
     /// header layout is not the standard one.
     pub private_data: Vec<u8>,
@@ -45,6 +47,7 @@ impl Default for ConnParam {
             rnr_retry_count: 7,
             ack_timeout: None,
             path_mtu: None,
+            port: None,
             private_data: Vec::new(),
         }
     }
@@ -64,35 +67,41 @@ impl ConnParam {
     }
 }
 
-/// What a queue pair has to be told of its peer.
-pub(super) struct Peer {
-    pub(super) address: IpAddr,
-    pub(super) qpn: Qpn,
-    pub(super) receive_psn: Psn,
-    pub(super) send_psn: Psn,
-    pub(super) mtu: Mtu,
-    pub(super) reads: u8,
-    pub(super) responses: u8,
-    pub(super) ack_timeout: u8,
-    pub(super) retry: u8,
-    pub(super) rnr_retry: u8,
+/// What a queue pair has to be told of its peer, as the two ends have agreed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The peer: its address, its queue pair, and the PSN that it begins with.
+    pub peer: QpInfo,
+    /// The PSN that we begin with.
+    pub send_psn: Psn,
+    /// The path MTU.
+    pub mtu: Mtu,
+    /// READs and atomics that we may have outstanding.
+    pub reads: u8,
+    /// READs and atomics that the peer may have outstanding.
+    pub responses: u8,
+    /// Our local ACK timeout, 4.096 µs · 2^`ack_timeout`.
+    pub ack_timeout: u8,
+    /// Our retransmissions without progress, 0 to 7.
+    pub retry: u8,
+    /// Our retries when the peer is not ready, 0 to 7.
+    pub rnr_retry: u8,
 }
 
-impl Peer {
+impl Terms {
     /// Connects `qp`; gives whether it has failed since, of which `cq` is to hear.
     pub(super) fn connect(&self, qp: &QueuePair, cq: &CompletionQueue) -> Result<Arc<AtomicBool>, CmError> {
         let has_failed = qp.watch(cq);
         let change = Change {
             mtu: Some(self.mtu.octets()),
             timeout: Some(crate::queue_pair::timeout(self.ack_timeout)),
-            retry: Some(self.retry.min(7)),
-            rnr_retry: Some(self.rnr_retry.min(7)),
+            retry: Some(self.retry),
+            rnr_retry: Some(self.rnr_retry),
             max_rd_atomic: Some(self.reads),
             max_dest_rd_atomic: Some(self.responses),
             ..Change::default()
         };
-        let info = QpInfo { address: self.address, qpn: self.qpn, psn: self.receive_psn };
-        qp.ready_to_receive(info, &change)?;
+        qp.ready_to_receive(self.peer, &change)?;
         let send_psn = Some(self.send_psn);
         qp.modify(&Change { send_psn, transition: Some(Transition::Send), ..Change::default() })?;
         Ok(has_failed)
