@@ -206,6 +206,18 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut abi::Device) -> *mut abi::
     }
 }
 
+/// Opens the device at an address; `None` where there is none.
+pub(crate) fn open_at(address: IpAddr) -> Option<io::Result<*mut abi::Context>> {
+    let named = devices().iter().find(|it| it.address == address)?;
+    // SAFETY: devices stay where they are.
+    Some(unsafe { open((&raw const named.base).cast_mut(), address) })
+}
+
+/// The addresses of the devices, in their order.
+pub(crate) fn addresses() -> impl Iterator<Item = IpAddr> {
+    devices().iter().map(|it| it.address)
+}
+
 unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi::Context> {
     let device = Device::open(address)?;
     let events = device.events()?;

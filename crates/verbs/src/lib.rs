@@ -1,4 +1,4 @@
-//! The C interface of libibverbs over the endpoint: programs that were written for RDMA NICs, as they were compiled, run without one.
+//! The C interfaces of libibverbs and librdmacm over the endpoint: programs that were written for RDMA NICs, as they were compiled, run without one.
 //!
 //! ```sh
 //! LD_PRELOAD=libroci_verbs.so ib_write_bw             # and at the other end: LD_PRELOAD=… ib_write_bw HOST
@@ -21,6 +21,7 @@
 //! | `calls` | requests, by calls |
 //! | [`events`] | asynchronous events |
 //! | [`refused`] | what there is not |
+//! | [`cm`] | librdmacm's interface: connections by addresses and ports |
 //!
 //! Every function is what its manual page says. What the pages leave to the caller is a condition of each: that objects live and are of the
 //! type they should be, that lists end, that places to be filled are there.
@@ -34,6 +35,7 @@
 
 pub mod abi;
 mod calls;
+pub mod cm;
 pub mod completion;
 pub mod device;
 pub mod events;

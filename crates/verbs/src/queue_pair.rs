@@ -62,7 +62,7 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut abi::Pd, init: *mut abi::QpInitA
 }
 
 /// What `comp_mask` says to be there.
-const HAS_PD: u32 = 1;
+pub(crate) const HAS_PD: u32 = 1;
 const HAS_CREATE_FLAGS: u32 = 4;
 const HAS_SEND_OPS: u32 = 64;
 
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn ibv_modify_qp(qp: *mut abi::Qp, attr: *mut abi::QpAttr,
     code(modify(qp, &*attr, what))
 }
 
-unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -> Result<(), c_int> {
+pub(crate) unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -> Result<(), c_int> {
     let it = QueuePair::of(qp);
     // Held to the end: an event that the change brings is told by what it says.
     let mut known = it.attr.lock().unwrap_or_else(PoisonError::into_inner);
@@ -312,6 +312,19 @@ unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -> Result<()
         known.en_sqd_async_notify = 0;
     }
     Ok(())
+}
+
+/// Whether a queue pair that had this number is still there.
+pub(crate) fn is_there(context: &Context, qp: *mut abi::Qp, number: u32) -> bool {
+    let alive = context.queue_pairs.read().unwrap_or_else(PoisonError::into_inner);
+    alive.get(&number).is_some_and(|alive| std::ptr::addr_eq(alive.0, qp))
+}
+
+/// The queue pair has been brought to a state, with these attributes.
+pub(crate) unsafe fn took(qp: *mut abi::Qp, to: c_uint, attr: &abi::QpAttr, what: c_int) {
+    (*qp).state = to;
+    let it = QueuePair::of(qp);
+    remember(&mut it.attr.lock().unwrap_or_else(PoisonError::into_inner), attr, what);
 }
 
 /// The state as C counts: what the program made of it, or that it has failed since.

@@ -1,23 +1,24 @@
-//! Structures lie in memory as the header of libibverbs has them: a C compiler compares.
+//! Structures lie in memory as the headers of libibverbs and librdmacm have them: a C compiler compares.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
-use roci_verbs::abi;
+use roci_verbs::{abi, cm};
 use std::io::Write;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 
 /// Assertions about the size of a structure and where its fields are.
 macro_rules! assertions {
-    ($($rust:ident $c:literal: $($field:tt $(as $name:literal)?),*;)*) => {{
+    ($room:path => $($rust:ident $c:literal: $($field:tt $(as $name:literal)?),*;)*) => {{
+        use $room as room;
         let mut text = String::new();
         $(
             if !$c.ends_with(" part") {
-                text += &format!("_Static_assert(sizeof({0}) == {1}, \"{0}\");\n", $c, size_of::<abi::$rust>());
+                text += &format!("_Static_assert(sizeof({0}) == {1}, \"{0}\");\n", $c, size_of::<room::$rust>());
             }
             $(
                 let name = [$($name,)? stringify!($field)][0];
                 let of = $c.trim_end_matches(" part");
-                let at = offset_of!(abi::$rust, $field);
+                let at = offset_of!(room::$rust, $field);
                 text += &format!("_Static_assert(offsetof({of}, {name}) == {at}, \"{of}.{name}\");\n");
             )*
         )*
@@ -28,7 +29,7 @@ macro_rules! assertions {
 #[test]
 fn structures_lie_in_memory_as_the_header_has_them() {
     let mut text = "#include <stddef.h>\n#include <infiniband/verbs.h>\n#undef ibv_query_port\n".to_owned();
-    text += &assertions! {
+    text += &assertions! { roci_verbs::abi =>
         Device "struct ibv_device": node_type, name, dev_name, dev_path, ibdev_path;
         ContextOps "struct ibv_context_ops": alloc_mw_bind_mw_dealloc_mw as "alloc_mw", poll_cq, req_notify_cq, post_srq_recv, post_send, post_recv;
         Context "struct ibv_context": device, ops, cmd_fd, async_fd, num_comp_vectors, mutex, abi_compat;
@@ -95,6 +96,51 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         text += &format!("_Static_assert({name} == {value}, \"{name}\");\n");
     }
 
+    compiled(&text);
+}
+
+#[test]
+fn structures_of_librdmacm_lie_in_memory_as_the_header_has_them() {
+    let mut text = "#include <stddef.h>\n#include <rdma/rdma_cma.h>\n#include <infiniband/sa.h>\n".to_owned();
+    text += &assertions! { roci_verbs::cm::abi =>
+        IbAddr "struct rdma_ib_addr": sgid, dgid, pkey;
+        Addr "struct rdma_addr": src_storage, dst_storage, addr;
+        PathRec "struct ibv_sa_path_rec": dgid, sgid, dlid, slid, raw_traffic, flow_label, hop_limit, traffic_class, reversible, numb_path,
+            pkey, sl, mtu_selector, mtu, rate_selector, rate, packet_life_time_selector, packet_life_time, preference;
+        Route "struct rdma_route": addr, path_rec, num_paths;
+        EventChannel "struct rdma_event_channel": fd;
+        CmId "struct rdma_cm_id": verbs, channel, context, qp, route, ps, port_num, event, send_cq_channel, send_cq, recv_cq_channel,
+            recv_cq, srq, pd, qp_type;
+        ConnParam "struct rdma_conn_param": private_data, private_data_len, responder_resources, initiator_depth, flow_control, retry_count,
+            rnr_retry_count, srq, qp_num;
+        UdParam "struct rdma_ud_param": private_data, private_data_len, ah_attr, qp_num, qkey;
+        CmEvent "struct rdma_cm_event": id, listen_id, event, status, param;
+        AddrInfo "struct rdma_addrinfo": ai_flags, ai_family, ai_qp_type, ai_port_space, ai_src_len, ai_dst_len, ai_src_addr, ai_dst_addr,
+            ai_src_canonname, ai_dst_canonname, ai_route_len, ai_route, ai_connect_len, ai_connect, ai_next;
+    };
+    use cm::abi::{event, option, port_space, rai};
+    for (name, value) in [
+        ("RDMA_CM_EVENT_ADDR_ERROR", event::ADDR_ERROR),
+        ("RDMA_CM_EVENT_CONNECT_REQUEST", event::CONNECT_REQUEST),
+        ("RDMA_CM_EVENT_UNREACHABLE", event::UNREACHABLE),
+        ("RDMA_CM_EVENT_DISCONNECTED", event::DISCONNECTED),
+        ("RDMA_CM_EVENT_TIMEWAIT_EXIT", event::TIMEWAIT_EXIT),
+        ("RDMA_PS_IPOIB", port_space::IPOIB),
+        ("RDMA_PS_TCP", port_space::TCP),
+        ("RDMA_PS_UDP", port_space::UDP),
+        ("RDMA_PS_IB", port_space::IB),
+        ("RAI_PASSIVE", rai::PASSIVE.cast_unsigned()),
+        ("RAI_FAMILY", rai::FAMILY.cast_unsigned()),
+        ("RDMA_OPTION_ID_ACK_TIMEOUT", option::ID_ACK_TIMEOUT.cast_unsigned()),
+        ("RDMA_MAX_RESP_RES", cm::abi::MAX_RESP_RES.into()),
+    ] {
+        text += &format!("_Static_assert({name} == {value}, \"{name}\");\n");
+    }
+    compiled(&text);
+}
+
+/// That a C compiler takes it.
+fn compiled(text: &str) {
     let mut compiler = Command::new("cc")
         .args(["-fsyntax-only", "-x", "c", "-"])
         .stdin(Stdio::piped())

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{pair, pair_with, preloaded, roci, succeeded};
+use common::{pair, pair_with, preloaded, preloaded_line, roci, succeeded};
 use std::process::Command;
 
 #[test]
@@ -123,14 +123,6 @@ fn ucx_runs_its_reliable_and_its_unreliable_transport() {
         let told = pair_with(with(preloaded_line(&line, at)), &line, at, |_| with(preloaded_line(&line, at)));
         assert!(told.contains("Final:"), "{told}");
     }
-}
-
-/// A line of a program and its arguments.
-fn preloaded_line(line: &str, at: &str) -> Command {
-    let mut words = line.split(' ');
-    let mut program = preloaded(words.next().unwrap(), at);
-    program.args(words);
-    program
 }
 
 #[test]

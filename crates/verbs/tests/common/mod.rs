@@ -83,10 +83,23 @@ pub(crate) fn pair_with(
     told
 }
 
+/// A line of a program and its arguments, with the library.
+pub(crate) fn preloaded_line(line: &str, at: &str) -> Command {
+    let mut words = line.split(' ');
+    let mut program = preloaded(words.next().unwrap(), at);
+    program.args(words);
+    program
+}
+
 /// A process that does not outlive the test.
 pub(crate) struct Killed(Option<Child>);
 
 impl Killed {
+    /// One whose output is heard when it has ended.
+    pub(crate) fn begun(mut command: Command) -> Self {
+        Self(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
+    }
+
     pub(crate) fn ended(mut self) -> Output {
         let begin = Instant::now();
         while self.0.as_mut().unwrap().try_wait().unwrap().is_none() {

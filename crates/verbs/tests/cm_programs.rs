@@ -1,0 +1,118 @@
+//! Programs that connect by librdmacm, as distributions compile them, run over this library.
+#![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
+
+mod common;
+
+use common::{Killed, preloaded_line, roci, succeeded};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// What client and server say, each at an address of its own; both succeed. The client is run again as long as the server does not listen.
+fn pair(server: Command, what: &str, client: impl Fn() -> Command) -> [String; 2] {
+    let server = Killed::begun(server);
+    let begin = Instant::now();
+    let told = loop {
+        let output = client().output().unwrap();
+        if output.status.success() || begin.elapsed() > Duration::from_secs(20) {
+            break succeeded(output, what);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    [told, succeeded(server.ended(), what)]
+}
+
+/// The two addresses of a pair of processes: of RDMA-CM each has one for itself.
+fn two(number: u8) -> [String; 2] {
+    [0, 1].map(|more| format!("127.0.4.{}", 2 * number + more))
+}
+
+/// A program against itself: the lines of server and client, in which FAR and NEAR are their addresses.
+fn against_itself(number: u8, server: &str, client: &str) -> [String; 2] {
+    let [far, near] = two(number);
+    let line = |line: &str, at: &str| preloaded_line(&line.replace("FAR", &far).replace("NEAR", &near), at);
+    pair(line(server, &far), client, || line(client, &near))
+}
+
+#[test]
+fn rping_pings_itself_and_compares_what_comes_back() {
+    let server = "rping -s -a FAR -C 100 -V";
+    against_itself(1, server, "rping -c -a FAR -I NEAR -C 100 -V");
+    // At any address, and from the only device that there is.
+    let [said, _] = against_itself(2, "rping -s -C 10", "rping -c -a FAR -C 10 -v");
+    assert_eq!(said.matches("ping data: rdma-ping-").count(), 10, "{said}");
+}
+
+#[test]
+fn rping_and_roci_ping_ping_each_other() {
+    let [far, near] = two(3);
+    let server = preloaded_line(&format!("rping -s -a {far} -C 20 -V"), &far);
+    let [said, _] = pair(server, "roci ping -c", || {
+        let mut client = roci();
+        client.args(["ping", "-c", "-a", &far, "-I", &near, "-C", "20", "-V"]);
+        client
+    });
+    assert!(said.contains("20 pings done"), "{said}");
+    let [far, near] = two(4);
+    let mut server = roci();
+    server.args(["ping", "-s", "-a", &far, "-V"]);
+    let client = format!("rping -c -a {far} -C 20 -V");
+    let [_, said] = pair(server, &client, || preloaded_line(&client, &near));
+    assert!(said.contains("20 pings done"), "{said}");
+}
+
+#[test]
+fn the_tests_of_perftest_connect_by_rdma_cm() {
+    for (number, line) in [
+        (5, "ib_write_bw -R -n 300"),
+        (6, "ib_write_bw -R -n 300 -q 4 -b"),
+        (7, "ib_send_lat -R -n 200"),
+        (8, "ib_send_bw -R -n 300 -e"),
+        (9, "ib_send_bw -R -n 300 --use-srq"),
+        (10, "ib_read_bw -R -n 300"),
+        (11, "ib_atomic_lat -R -n 100"),
+    ] {
+        let line = format!("{line} -p {}", 18_700 + u16::from(number));
+        let [said, _] = against_itself(number, &line, &format!("{line} FAR"));
+        assert!(said.contains("#bytes") && said.contains("rdma_cm QPs\t : ON"), "{said}");
+    }
+}
+
+#[test]
+fn perftest_and_roci_perf_connect_by_rdma_cm() {
+    let [far, near] = two(12);
+    let server = preloaded_line("ib_send_lat -R -n 200 -p 18712", &far);
+    let [said, _] = pair(server, "roci perf send-lat -R", || {
+        let mut client = roci();
+        client.args(["perf", "send-lat", "-R", "-n", "200", "-d", &near, "-p", "18712", &far]);
+        client
+    });
+    assert!(said.contains("#bytes"), "{said}");
+    let [far, near] = two(13);
+    let mut server = roci();
+    server.args(["perf", "write-bw", "-R", "-n", "200", "-d", &far, "-p", "18713"]);
+    let client = format!("ib_write_bw -R -n 200 -p 18713 {far}");
+    let [said, _] = pair(server, &client, || preloaded_line(&client, &near));
+    assert!(said.contains("#bytes"), "{said}");
+}
+
+#[test]
+fn the_examples_of_librdmacm_run() {
+    for (number, server, client, said) in [
+        (14, "rdma_server -s FAR", "rdma_client -s FAR", "rdma_client: end 0"),
+        (15, "rdma_xserver -c r -p 18715", "rdma_xclient -s FAR -c r -p 18715", "rdma_xclient: end 0"),
+        (16, "ucmatose -p 18716", "ucmatose -s FAR -p 18716", "return status 0"),
+        (17, "ucmatose -p 18717 -c 8 -C 20 -m", "ucmatose -s FAR -p 18717 -c 8 -C 20 -m", "return status 0"),
+    ] {
+        let heard = against_itself(number, server, client);
+        assert!(heard[0].contains(said), "{heard:?}");
+    }
+}
+
+#[test]
+fn what_needs_datagrams_is_refused_and_says_why() {
+    for (number, line) in [(18, "udaddy -s 127.0.4.36"), (19, "mckey -m 239.1.1.1 -b 127.0.4.38")] {
+        let output = preloaded_line(line, &two(number)[0]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains("RDMA_PS_UDP"), "{line}: {told}");
+    }
+}
