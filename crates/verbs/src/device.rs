@@ -78,17 +78,23 @@ fn devices() -> &'static [Named] {
     })
 }
 
+/// What the user names.
+fn names() -> Option<String> {
+    std::env::var(VARIABLE).ok().filter(|names| !names.trim().is_empty())
+}
+
 fn found() -> io::Result<Vec<IpAddr>> {
-    match std::env::var(VARIABLE) {
-        Ok(names) if !names.trim().is_empty() => {
-            let name = |name: &str| {
-                let told = |error| io::Error::other(format!("{VARIABLE}, `{name}`: {error}"));
-                addresses::address_of(name).map_err(told)
-            };
-            names.split(',').map(|text| name(text.trim())).collect()
-        }
-        _ => addresses::all(),
-    }
+    let Some(names) = names() else { return addresses::all() };
+    let name = |name: &str| {
+        let told = |error| io::Error::other(format!("{VARIABLE}, `{name}`: {error}"));
+        addresses::address_of(name).map_err(told)
+    };
+    names.split(',').map(|text| name(text.trim())).collect()
+}
+
+/// Whether the user said that there is a device at this address.
+pub(crate) fn is_named(address: IpAddr) -> bool {
+    names().is_some() && addresses().any(|named| named == address)
 }
 
 impl Named {

@@ -305,7 +305,7 @@ fn addresses_that_no_device_has_or_leads_to_are_refused() {
     unsafe {
         let (channel, mut id) = (rdma_create_event_channel(), null_mut());
         assert_eq!(rdma_create_id(channel, &raw mut id, null_mut(), port_space::TCP), 0);
-        assert_eq!(rdma_bind_addr(id, (&raw mut *Box::new(address("127.0.5.8", 0))).cast()), -1);
+        assert_eq!(rdma_bind_addr(id, (&raw mut *Box::new(address("203.0.113.8", 0))).cast()), -1);
         assert_eq!(errno(), libc::ENODEV);
         let mut v6: libc::sockaddr_in6 = zeroed();
         v6.sin6_family = libc::AF_INET6 as u16;
@@ -327,6 +327,36 @@ fn addresses_that_no_device_has_or_leads_to_are_refused() {
             (rdma_join_multicast(null_mut(), null_mut(), null_mut()), errno()),
             (-1, libc::EOPNOTSUPP)
         );
+    }
+}
+
+#[test]
+fn the_loopback_is_no_device_where_none_is_named_there_and_hears_nothing() {
+    devices();
+    unsafe {
+        let (channel, mut id) = (rdma_create_event_channel(), null_mut());
+        assert_eq!(rdma_create_id(channel, &raw mut id, null_mut(), port_space::TCP), 0);
+        assert_eq!(rdma_bind_addr(id, (&raw mut *Box::new(address("127.0.5.8", 0))).cast()), 0);
+        assert!((*id).verbs.is_null());
+        assert_eq!((rdma_listen(id, 1), errno()), (-1, libc::ENODEV));
+        gone(channel, id);
+    }
+}
+
+#[test]
+fn who_listens_at_any_address_of_a_family_without_devices_hears_nothing() {
+    devices();
+    unsafe {
+        let (channel, mut id) = (rdma_create_event_channel(), null_mut());
+        assert_eq!(rdma_create_id(channel, &raw mut id, null_mut(), port_space::TCP), 0);
+        let mut on = 1;
+        let (level, name) = (option::LEVEL_ID, option::ID_AFONLY);
+        assert_eq!(rdma_set_option(id, level, name, (&raw mut on).cast(), size_of::<i32>()), 0);
+        let mut any: libc::sockaddr_in6 = zeroed();
+        (any.sin6_family, any.sin6_port) = (libc::AF_INET6 as u16, 7009_u16.to_be());
+        assert_eq!(rdma_bind_addr(id, (&raw mut any).cast()), 0);
+        assert_eq!(rdma_listen(id, 1), 0);
+        gone(channel, id);
     }
 }
 

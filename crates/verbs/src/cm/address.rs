@@ -1,5 +1,6 @@
 //! Addresses as sockets have them, and the ports of this process.
 
+use super::id::Options;
 use libc::{c_int, sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::{Mutex, PoisonError};
@@ -62,8 +63,8 @@ pub(crate) unsafe fn write(place: *mut sockaddr_storage, address: SocketAddr) {
     }
 }
 
-/// The ports that ids of this process are bound to; whether others may be bound to them as well.
-static BOUND: Mutex<Vec<(SocketAddr, bool)>> = Mutex::new(Vec::new());
+/// The ports that ids of this process are bound to.
+static BOUND: Mutex<Vec<(SocketAddr, Options)>> = Mutex::new(Vec::new());
 
 /// The first port that is given to who names none.
 const FREE: u16 = 1 << 15;
@@ -73,14 +74,18 @@ pub(crate) struct Bound(SocketAddr);
 
 impl Bound {
     /// Binds to a port, or to a free one where it is 0.
-    pub(crate) fn new(address: SocketAddr, is_shared: bool) -> Result<Self, c_int> {
+    pub(crate) fn new(address: SocketAddr, options: Options) -> Result<Self, c_int> {
         let mut bound = BOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        // IPv6's any is IPv4's as well, where it does not say otherwise.
+        let reaches = |one: IpAddr, options: &Options, other: IpAddr| {
+            let of_both = one.is_ipv6() && !options.is_of_one_family;
+            one.is_unspecified() && (of_both || one.is_ipv4() == other.is_ipv4())
+        };
         let meets = |port: u16| {
             bound.iter().any(|(other, others)| {
-                let overlap = other.ip() == address.ip()
-                    || other.ip().is_unspecified()
-                    || address.ip().is_unspecified();
-                other.port() == port && overlap && !(is_shared && *others)
+                let (one, two) = (address.ip(), other.ip());
+                let overlap = one == two || reaches(one, &options, two) || reaches(two, others, one);
+                other.port() == port && overlap && !(options.is_shared && others.is_shared)
             })
         };
         let port = match address.port() {
@@ -93,7 +98,7 @@ impl Bound {
             port => port,
         };
         let address = SocketAddr::new(address.ip(), port);
-        bound.push((address, is_shared));
+        bound.push((address, options));
         Ok(Self(address))
     }
 
@@ -135,14 +140,29 @@ mod tests {
     #[test]
     fn a_port_is_bound_to_once_at_an_address_and_not_beside_any_unless_both_share_it() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap_or(([0; 4], 0).into());
-        let first = Bound::new(at("10.1.0.1:7000"), false);
-        assert_eq!(Bound::new(at("10.1.0.1:7000"), true).err(), Some(libc::EADDRINUSE));
-        assert_eq!(Bound::new(at("0.0.0.0:7000"), false).err(), Some(libc::EADDRINUSE));
-        assert!(Bound::new(at("10.1.0.2:7000"), false).is_ok());
+        let (alone, shared) = (Options::default(), Options { is_shared: true, ..Options::default() });
+        let first = Bound::new(at("10.1.0.1:7000"), alone);
+        assert_eq!(Bound::new(at("10.1.0.1:7000"), shared).err(), Some(libc::EADDRINUSE));
+        assert_eq!(Bound::new(at("0.0.0.0:7000"), alone).err(), Some(libc::EADDRINUSE));
+        assert!(Bound::new(at("10.1.0.2:7000"), alone).is_ok());
         drop(first);
-        let shared = [(); 2].map(|()| Bound::new(at("0.0.0.0:7000"), true));
-        assert!(shared.iter().all(Result::is_ok));
-        assert!(Bound::new(at("10.1.0.1:0"), false).is_ok_and(|it| it.address().port() >= FREE));
+        let both = [(); 2].map(|()| Bound::new(at("0.0.0.0:7000"), shared));
+        assert!(both.iter().all(Result::is_ok));
+        assert!(Bound::new(at("10.1.0.1:0"), alone).is_ok_and(|it| it.address().port() >= FREE));
+    }
+
+    #[test]
+    fn any_address_of_ipv6_takes_the_port_of_ipv4_where_it_does_not_say_that_it_leaves_it() {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap_or(([0; 4], 0).into());
+        let (of_both, of_one) =
+            (Options::default(), Options { is_of_one_family: true, ..Options::default() });
+        let first = Bound::new(at("0.0.0.0:7001"), of_both);
+        assert_eq!(Bound::new(at("[::]:7001"), of_both).err(), Some(libc::EADDRINUSE));
+        let second = Bound::new(at("[::]:7001"), of_one);
+        assert!(first.is_ok() && second.is_ok());
+        drop(first);
+        assert!(Bound::new(at("10.1.0.1:7001"), of_both).is_ok());
+        assert_eq!(Bound::new(at("[2001:db8::1]:7001"), of_both).err(), Some(libc::EADDRINUSE));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::queue_pair::QueuePair;
 use libc::{c_int, c_uint, c_void};
 use roci_endpoint::Qpn;
 use roci_endpoint::cm::ConnParam;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -30,26 +30,34 @@ unsafe fn listen(state: &mut State, own: &Arc<Own>) -> Result<(), c_int> {
     }
     let address = state.bound.as_ref().map(Bound::address).ok_or(libc::EINVAL)?;
     let mut listeners = Vec::new();
-    let mut refused = libc::ENODEV;
+    let mut refused = None;
     if let Some(port) = state.port {
         let listener = port.manager()?.listen(address.port());
         listeners.push((port, listener.map_err(|error| refusal(&error))?));
     } else {
         // IPv6's any is IPv4's as well.
         let only = address.is_ipv4() || state.options().is_of_one_family;
-        for at in addresses().filter(|at| !only || at.is_ipv4() == address.is_ipv4()) {
+        let fits = |at: &IpAddr| match address.ip() {
+            loopback if !loopback.is_unspecified() => *at == loopback,
+            any => !only || at.is_ipv4() == any.is_ipv4(),
+        };
+        for at in addresses().filter(fits) {
             let listener = Port::at(at).and_then(|port| {
                 let listener = port.manager()?.listen(address.port()).map_err(|error| refusal(&error))?;
                 Ok((port, listener))
             });
             match listener {
                 Ok(found) => listeners.push(found),
-                Err(error) => refused = error,
+                Err(error) => refused = Some(error),
             }
         }
     }
-    if listeners.is_empty() {
-        return Err(refused);
+    // At any address of a family that no device has one listens, and hears nothing.
+    if let Some(error) = refused.filter(|_| listeners.is_empty()) {
+        return Err(error);
+    }
+    if listeners.is_empty() && (!address.ip().is_unspecified() || addresses().next().is_none()) {
+        return Err(libc::ENODEV);
     }
     for (port, _) in &listeners {
         port.attach(own);

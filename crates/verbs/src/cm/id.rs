@@ -6,6 +6,7 @@ use super::channel::{self, Mail, Mailbox};
 use super::done;
 use super::port::{self, Port};
 use crate::abi::{Pd, Qp, QpInitAttr, qp_type};
+use crate::device;
 use crate::queue_pair::READS;
 use libc::{c_int, c_uint, c_void};
 use roci_endpoint::cm::{ConnectRequest, Connecting, Connection, Listener};
@@ -52,7 +53,7 @@ unsafe impl Send for State {}
 /// What was set by `rdma_set_option`.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Options {
-    is_shared: bool,
+    pub(crate) is_shared: bool,
     pub(crate) is_of_one_family: bool,
     pub(crate) ack_timeout: Option<u8>,
 }
@@ -131,12 +132,16 @@ impl State {
         if self.bound.is_some() || !matches!(self.phase, Phase::Idle) {
             return Err(libc::EINVAL);
         }
-        if !address.ip().is_unspecified() {
-            let port = Port::at(address.ip())?;
+        // For the kernel the loopback is any address, and programs ask by it which devices there are (libfabric): it is a device's where
+        // the user has named it.
+        let ip = address.ip();
+        let is_any = ip.is_unspecified() || ip.is_loopback() && !device::is_named(ip);
+        if !is_any {
+            let port = Port::at(ip)?;
             port.manager()?;
             self.join(own, port);
         }
-        let bound = Bound::new(address, self.options.is_shared)?;
+        let bound = Bound::new(address, self.options)?;
         write(&raw mut (*self.id).route.addr.src_storage, bound.address());
         self.bound = Some(bound);
         Ok(())

@@ -49,7 +49,9 @@ unsafe fn resolve(
         state.bind(own, read(source)?)?;
     }
     if state.port.is_none() {
-        let port = match Port::toward(to) {
+        let from = state.bound.as_ref().map(|bound| bound.address().ip());
+        let port = match from.filter(|from| !from.is_unspecified()).map_or_else(|| Port::toward(to), Port::at)
+        {
             Ok(port) => port,
             // There is a way, and no device.
             Err(libc::ENODEV) => {
@@ -62,7 +64,7 @@ unsafe fn resolve(
         state.join(own, port);
         match &mut state.bound {
             Some(bound) => bound.moved(port.address),
-            None => state.bound = Some(Bound::new(SocketAddr::new(port.address, 0), false)?),
+            None => state.bound = Some(Bound::new(SocketAddr::new(port.address, 0), state.options())?),
         }
     }
     let own_address = state.bound.as_ref().map(Bound::address).ok_or(libc::EINVAL)?;

@@ -20,13 +20,17 @@ fn built() -> PathBuf {
     path
 }
 
-/// A program with the library loaded before libibverbs, whose one device is at this address.
-pub(crate) fn preloaded(program: &str, at: &str) -> Command {
-    // The one that was built for these tests: beside it, above, may lie one of an earlier build, or none.
+/// The library that was built for these tests: beside it, above, may lie one of an earlier build, or none.
+pub(crate) fn library() -> PathBuf {
     let library = built().join("deps/libroci_verbs.so");
     assert!(library.exists(), "{} is there", library.display());
+    library
+}
+
+/// A program with the library loaded before libibverbs, whose one device is at this address.
+pub(crate) fn preloaded(program: &str, at: &str) -> Command {
     let mut command = Command::new(program);
-    command.env("LD_PRELOAD", library).env("ROCI_DEVICES", at);
+    command.env("LD_PRELOAD", library()).env("ROCI_DEVICES", at);
     command
 }
 
