@@ -24,8 +24,8 @@ pub const RESPONSE_TIMEOUT: u8 = 18;
 /// What is not answered is sent again so often.
 pub const RETRIES: u8 = 7;
 /// Requests that the user has not answered, at most: more are rejected.
-pub const PENDING_MAX: usize = 1024;
-/// And of one address, at most.
+pub const PENDING_MAX: usize = 8192;
+/// And of one address, at most: as many as wait at one who listens with Linux, so that who connects a thousand times at once is served.
 pub const PENDING_SHARE: usize = PENDING_MAX / 8;
 /// Connections that are over and remembered, at most: the oldest are forgotten first.
 pub const OVER_MAX: usize = 4096;

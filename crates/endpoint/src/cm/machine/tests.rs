@@ -333,7 +333,7 @@ fn one_address_that_asks_without_end_leaves_room_for_others() {
     machine.accept(Instant::ZERO, asked[0], reply());
     machine.reject(Instant::ZERO, asked[1], reason::CONSUMER, Private::NONE);
     while machine.poll_transmit().is_some() {}
-    for local in 1000..1003 {
+    for local in share + 100..share + 103 {
         machine.handle(Instant::ZERO, address(0), &asking(0, local));
     }
     assert_eq!(refused(&mut machine), 1);
