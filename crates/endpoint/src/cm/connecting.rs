@@ -10,7 +10,7 @@ use crate::numbers::random;
 use crate::queue_pair::{ACK_TIMEOUT, QpInfo, QueuePair, can_be_peer};
 use roci_units::{Psn, Qpn};
 use roci_wire::Layout;
-use roci_wire::cm::{Endpoints, Private, Reply, Request, reason, service};
+use roci_wire::cm::{self, Endpoints, Private, Reply, Request, reason, service};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -212,11 +212,24 @@ impl Connecting {
         self.finish(Arc::default())
     }
 
+    /// Refuses what the peer has [granted](Self::granted), and tells its user up to 148 octets. What was not granted is given up, as by who
+    /// drops it.
+    ///
+    /// # Errors
+    /// [`CmError::PrivateData`] where that is more; it is refused nevertheless, and the user told nothing.
+    pub fn reject(self, private_data: &[u8]) -> Result<(), CmError> {
+        let Some(private) = Private::new(private_data) else {
+            return Err(CmError::PrivateData(cm::REJECT_PRIVATE));
+        };
+        self.refuse(reason::CONSUMER, private);
+        Ok(())
+    }
+
     /// Takes note of what the peer grants.
     fn agree(&mut self, answer: Result<Box<Reply>, CmError>) -> Result<Terms, CmError> {
         let reply = answer?;
         if reply.layout != self.layout {
-            self.refuse();
+            self.refuse(reason::UNSUPPORTED, Private::NONE);
             return Err(CmError::Layout(reply.layout));
         }
         let terms = Terms {
@@ -233,11 +246,11 @@ impl Connecting {
         Ok(terms)
     }
 
-    fn refuse(&self) {
+    fn refuse(&self, reason: u16, private: Private<{ cm::REJECT_PRIVATE }>) {
         let Some(id) = self.id else { return };
         let inner = &self.handle.inner;
         let mut core = inner.core();
-        core.machine.reject(inner.device.inner.now(), id, reason::UNSUPPORTED, Private::NONE);
+        core.machine.reject(inner.device.inner.now(), id, reason, private);
         inner.pump(&mut core);
     }
 
@@ -248,7 +261,9 @@ impl Connecting {
         answer: Result<Box<Reply>, CmError>,
     ) -> Result<Connection, CmError> {
         let terms = self.agree(answer)?;
-        let has_failed = terms.connect(qp, &self.handle.inner.cq).inspect_err(|_| self.refuse())?;
+        let has_failed = terms
+            .connect(qp, &self.handle.inner.cq)
+            .inspect_err(|_| self.refuse(reason::UNSUPPORTED, Private::NONE))?;
         self.finish(has_failed)
     }
 

@@ -88,6 +88,8 @@ impl Listener {
 
     fn next(&self, core: &mut Core) -> Option<ConnectRequest> {
         let (id, from, request) = core.asked.get_mut(&service(self.port))?.pop()?;
+        // Where it is noted that the peer has given up.
+        core.notes.insert(id, Note::default());
         let psn = Psn::new(random());
         Some(ConnectRequest { handle: self.handle.clone(), id: Some(id), from, request, psn })
     }
@@ -257,11 +259,30 @@ impl ConnectRequest {
         if is_short { Ok(()) } else { Err(CmError::PrivateData(cm::REJECT_PRIVATE)) }
     }
 
+    /// Refuses because of the path MTU that is asked for, of which [`terms`](Self::terms) says whether it can be. A peer that has named none
+    /// asks for less then.
+    pub fn reject_path_mtu(mut self) {
+        self.refuse(reason::INVALID_MTU, &[]);
+    }
+
+    /// Why it can be accepted no more, where that is so: the peer has given up, or nobody has answered for as long as it would wait.
+    pub fn withdrawn(&self) -> Option<CmError> {
+        let id = self.id?;
+        let core = self.handle.inner.core();
+        let note = core.notes.get(&id)?;
+        if let Some(reject) = &note.rejected {
+            let (peer, reason, private_data) = (self.peer(), reject.reason, reject.private.0.to_vec());
+            return Some(CmError::Rejected { peer, reason, private_data });
+        }
+        note.is_unreachable.then(|| CmError::Unreachable(self.peer()))
+    }
+
     fn refuse(&mut self, reason: u16, private_data: &[u8]) {
         let Some(id) = self.id.take() else { return };
         let inner = &self.handle.inner;
         let private = Private::new(private_data);
         let mut core = inner.core();
+        core.notes.remove(&id);
         core.machine.reject(inner.device.inner.now(), id, reason, private.unwrap_or(Private::NONE));
         inner.pump(&mut core);
     }
@@ -305,6 +326,55 @@ mod tests {
         assert!(matches!(told, CmError::Rejected { reason: reason::INVALID_MTU, .. }), "{told:?}");
         let larger = CmError::Mtu { asked: Some(Mtu::Mtu4096), most: Mtu::Mtu1024 };
         assert_eq!(larger.to_string(), "its path MTU is 4096, and our link takes at most 1024");
+    }
+
+    #[test]
+    fn who_is_asked_hears_that_the_peer_has_given_up() {
+        const WAIT: Duration = Duration::from_secs(10);
+        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        let manager = ConnectionManager::new(&device).unwrap();
+        let cq = device.create_cq().unwrap();
+        let qp = device.alloc_pd().create_qp(&cq, &cq).build().unwrap();
+        let (listener, param) = (manager.listen(7000).unwrap(), ConnParam::default());
+        let asked = manager.request(&qp, ([10, 0, 0, 1], 7000).into(), &param).unwrap();
+        let request = listener.get_request(WAIT).unwrap().unwrap();
+        assert!(request.withdrawn().is_none());
+        drop(asked);
+        let mut seen = 0;
+        let why = loop {
+            match request.withdrawn() {
+                Some(why) => break why,
+                None => seen = manager.wait_news(seen, WAIT),
+            }
+        };
+        assert!(matches!(why, CmError::Rejected { reason: reason::TIMEOUT, .. }), "{why:?}");
+        assert!(matches!(request.accept(&qp, &param), Err(CmError::Gone)));
+        assert!(manager.handle.inner.core().notes.is_empty(), "nothing is remembered of it");
+    }
+
+    #[test]
+    fn what_was_granted_is_refused_with_what_the_peer_s_user_is_told() {
+        const WAIT: Duration = Duration::from_secs(10);
+        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        let manager = ConnectionManager::new(&device).unwrap();
+        let (listener, param) = (manager.listen(7000).unwrap(), ConnParam::default());
+        let to = ([10, 0, 0, 1], 7000).into();
+        for said in [&b"not so"[..], &[0; 149]] {
+            let mut asked = manager.request_number(Qpn::new(9), to, &param).unwrap();
+            let request = listener.get_request(WAIT).unwrap().unwrap();
+            let granted = request.accept_number(Qpn::new(8), &param).unwrap();
+            while asked.granted().unwrap().is_none() {
+                std::thread::yield_now();
+            }
+            let is_short = said.len() <= cm::REJECT_PRIVATE;
+            assert_eq!(asked.reject(said).is_ok(), is_short);
+            let told = granted.wait_established(WAIT).unwrap_err();
+            let CmError::Rejected { private_data, reason, .. } = told else { panic!("{told:?}") };
+            assert_eq!(reason, reason::CONSUMER);
+            assert_eq!(&private_data[..6], if is_short { said } else { &[0; 6] });
+        }
     }
 
     #[test]
