@@ -487,6 +487,24 @@ fn a_channel_is_polled_for_and_blocks_only_where_it_may() {
 }
 
 #[test]
+fn who_is_asked_hears_that_the_peer_has_given_up() {
+    unsafe {
+        let (at_far, listens, port) = listening();
+        let (at_near, near) = resolved(FAR, port);
+        assert_eq!(rdma_create_qp(near, null_mut(), &mut attributes()), 0);
+        assert_eq!(rdma_connect(near, null_mut()), 0);
+        let far = next(at_far, event::CONNECT_REQUEST).id;
+        gone(at_near, near);
+        let told = next(at_far, event::REJECTED);
+        // IBTA's number for a time that is over.
+        assert_eq!((told.id, told.status), (far, 4));
+        assert_eq!((rdma_accept(far, &mut saying(b"late")), errno()), (-1, libc::EINVAL));
+        gone(null_mut(), far);
+        gone(at_far, listens);
+    }
+}
+
+#[test]
 fn an_id_does_not_go_before_its_events_are_acknowledged() {
     unsafe {
         let (channel, id) = resolved(FAR, 9);

@@ -171,10 +171,7 @@ pub unsafe extern "C" fn rdma_reject(id: *mut abi::CmId, private_data: *const c_
     done(match std::mem::replace(&mut state.phase, Phase::Over) {
         Phase::Asked(request) => request.reject(said).map_err(|error| refusal(&error)),
         // What was granted is not wanted.
-        Phase::Granted(granted) => {
-            drop(granted);
-            Ok(())
-        }
+        Phase::Granted(granted) => granted.reject(said).map_err(|error| refusal(&error)),
         other => {
             state.phase = other;
             Err(libc::EINVAL)

@@ -34,6 +34,12 @@ pub(crate) fn look(port: &'static Port, own: &Arc<Own>) {
             Phase::Asking(asked, qp) => answered(&mut state, own, asked, qp),
             other => state.phase = other,
         }
+        if let Phase::Asked(request) = &state.phase
+            && let Some(why) = request.withdrawn()
+        {
+            state.phase = Phase::Over;
+            refused(&state, own, &why);
+        }
         if let Phase::Granting(connection) = &state.phase {
             let established = connection.poll_established();
             granted(&mut state, own, established);
@@ -49,19 +55,23 @@ pub(crate) fn look(port: &'static Port, own: &Arc<Own>) {
 
 /// A peer asks who listens.
 unsafe fn asked(state: &State, own: &Arc<Own>, port: &'static Port, number: u16, request: ConnectRequest) {
+    // Of a program that serves one and ends there would be nobody left whom the peer could ask for less.
+    let Ok(terms) = request.terms(&ConnParam::default()) else {
+        request.reject_path_mtu();
+        return;
+    };
     let listens = &*state.id;
     let made = id::new(listens.channel, listens.context, false);
     let its = Own::of(made);
-    let (peer, terms) = (request.peer(), request.terms(&ConnParam::default()));
-    let mut conn = abi::ConnParam {
+    let peer = request.peer();
+    let conn = abi::ConnParam {
         responder_resources: request.initiator_depth(),
         initiator_depth: request.responder_resources(),
+        retry_count: terms.retry,
+        rnr_retry_count: terms.rnr_retry,
+        qp_num: terms.peer.qpn.get(),
         ..abi::ConnParam::NONE
     };
-    if let Ok(terms) = terms {
-        conn.qp_num = terms.peer.qpn.get();
-        (conn.retry_count, conn.rnr_retry_count) = (terms.retry, terms.rnr_retry);
-    }
     let private_data = request.private_data().to_vec();
     {
         let mut child = its.state();
