@@ -505,6 +505,31 @@ fn who_is_asked_hears_that_the_peer_has_given_up() {
 }
 
 #[test]
+fn a_request_goes_where_who_listens_has_gone_before_it_is_taken() {
+    unsafe {
+        let (at_far, listens, port) = listening();
+        let (at_near, near) = resolved(FAR, port);
+        assert_eq!(rdma_create_qp(near, null_mut(), &mut attributes()), 0);
+        assert_eq!(rdma_connect(near, null_mut()), 0);
+        let mut waits = libc::pollfd { fd: (*at_far).fd, events: libc::POLLIN, revents: 0 };
+        assert_eq!(libc::poll(&raw mut waits, 1, 10_000), 1);
+        let other = rdma_create_event_channel();
+        assert_eq!(rdma_migrate_id(listens, other), 0);
+        rdma_destroy_event_channel(at_far);
+        (*listens).context = std::ptr::without_provenance_mut(8);
+        let far = next(other, event::CONNECT_REQUEST).id;
+        assert_eq!(((*far).channel, (*far).context.addr()), (other, 8));
+        assert_eq!(rdma_create_qp(far, null_mut(), &mut attributes()), 0);
+        assert_eq!(rdma_accept(far, null_mut()), 0);
+        next(at_near, event::ESTABLISHED);
+        assert_eq!(next(other, event::ESTABLISHED).id, far);
+        gone(null_mut(), far);
+        gone(other, listens);
+        gone(at_near, near);
+    }
+}
+
+#[test]
 fn an_id_does_not_go_before_its_events_are_acknowledged() {
     unsafe {
         let (channel, id) = resolved(FAR, 9);

@@ -186,9 +186,12 @@ pub unsafe extern "C" fn rdma_get_cm_event(
     loop {
         // Another thread may have taken it.
         if let Some(next) = mail.take() {
-            if next.is_request() && next.of.is_synchronous() {
-                // Each of those has a channel of its own.
-                id::rdma_migrate_id(next.base.id, null_mut());
+            if next.is_request()
+                && let Err(error) = follow(&next)
+            {
+                next.of.count(-1);
+                id::rdma_destroy_id(next.base.id);
+                return done(Err(error));
             }
             event.write(Box::into_raw(Box::new(next)).cast());
             return 0;
@@ -199,6 +202,17 @@ pub unsafe extern "C" fn rdma_get_cm_event(
             Err(error) => return done(Err(errno(&error))),
         }
     }
+}
+
+/// The id of a request has what who listens has by now: its context, and its channel, or one of its own where calls wait.
+unsafe fn follow(request: &Mail) -> Result<(), c_int> {
+    let (listens, asked) = (&*request.base.listen_id, &mut *request.base.id);
+    asked.context = listens.context;
+    let channel = if request.of.is_synchronous() { null_mut() } else { listens.channel };
+    if channel == asked.channel || id::rdma_migrate_id(asked, channel) == 0 {
+        return Ok(());
+    }
+    Err(errno(&io::Error::last_os_error()))
 }
 
 #[unsafe(no_mangle)]
