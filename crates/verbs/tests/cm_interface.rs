@@ -530,6 +530,44 @@ fn a_request_goes_where_who_listens_has_gone_before_it_is_taken() {
 }
 
 #[test]
+fn connections_are_of_a_queue_pair_and_by_a_way_and_memory_is_where_the_queue_pair_is() {
+    unsafe {
+        devices();
+        let (channel, mut id) = (rdma_create_event_channel(), null_mut());
+        assert_eq!(rdma_create_id(channel, &raw mut id, null_mut(), port_space::TCP), 0);
+        let (mut from, mut to) = (address(NEAR, 0), address(FAR, 9));
+        assert_eq!(rdma_resolve_addr(id, (&raw mut from).cast(), (&raw mut to).cast(), 2000), 0);
+        next(channel, event::ADDR_RESOLVED);
+        assert_eq!((rdma_connect(id, &mut saying(b"no way")), errno()), (-1, libc::EINVAL));
+        assert_eq!(rdma_resolve_route(id, 2000), 0);
+        next(channel, event::ROUTE_RESOLVED);
+        assert_eq!((rdma_connect(id, null_mut()), errno()), (-1, libc::EINVAL));
+        let own = ibv_alloc_pd((*id).verbs);
+        assert!(own != (*id).pd);
+        assert_eq!(rdma_create_qp(id, own, &mut attributes()), 0);
+        assert_eq!(((*id).pd, (*(*id).qp).pd), (own, own));
+        gone(channel, id);
+        assert_eq!(ibv_dealloc_pd(own), 0);
+    }
+}
+
+#[test]
+fn an_id_that_was_not_bound_for_its_port_can_be_bound_elsewhere() {
+    unsafe {
+        let (at_far, listens, port) = listening();
+        let (channel, mut id) = (rdma_create_event_channel(), null_mut());
+        assert_eq!(rdma_create_id(channel, &raw mut id, null_mut(), port_space::TCP), 0);
+        let bind = |at| rdma_bind_addr(id, (&raw mut *Box::new(address(at, port))).cast());
+        assert_eq!((bind(FAR), errno()), (-1, libc::EADDRINUSE));
+        assert!((*id).verbs.is_null() && rdma_get_src_port(id) == 0);
+        assert_eq!(bind(NEAR), 0);
+        assert!(!(*id).verbs.is_null() && (*id).verbs != (*listens).verbs);
+        gone(channel, id);
+        gone(at_far, listens);
+    }
+}
+
+#[test]
 fn an_id_does_not_go_before_its_events_are_acknowledged() {
     unsafe {
         let (channel, id) = resolved(FAR, 9);
@@ -577,10 +615,20 @@ fn options_are_taken_and_ports_are_shared_where_both_say_so() {
 }
 
 #[test]
-fn a_program_that_ends_says_so_to_whom_it_was_connected_with() {
+fn a_program_that_ends_says_so_to_whom_it_was_connected_with_and_to_whom_it_asked() {
     unsafe {
         if let Ok(port) = std::env::var(CHILD) {
-            let (channel, id) = resolved_from(OTHER, FAR, port.parse().unwrap());
+            let port = port.parse().unwrap();
+            let (channel, id) = resolved_from(OTHER, FAR, port);
+            assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
+            assert_eq!(rdma_connect(id, null_mut()), 0);
+            next(channel, event::ESTABLISHED);
+            let (_, other) = resolved_from(OTHER, FAR, port);
+            assert_eq!(rdma_create_qp(other, null_mut(), &mut attributes()), 0);
+            assert_eq!(rdma_connect(other, null_mut()), 0);
+            // Until it has been taken note of.
+            next(channel, event::DISCONNECTED);
+            let (channel, id) = resolved_from(OTHER, FAR, port);
             assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
             assert_eq!(rdma_connect(id, null_mut()), 0);
             next(channel, event::ESTABLISHED);
@@ -593,13 +641,38 @@ fn a_program_that_ends_says_so_to_whom_it_was_connected_with() {
             .env(CHILD, port.to_string())
             .spawn()
             .unwrap();
-        let id = next(channel, event::CONNECT_REQUEST).id;
-        assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
-        assert_eq!(rdma_accept(id, null_mut()), 0);
-        assert_eq!(next(channel, event::ESTABLISHED).id, id);
-        assert_eq!(next(channel, event::DISCONNECTED).id, id);
+        let accepted = || {
+            let id = next(channel, event::CONNECT_REQUEST).id;
+            assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
+            assert_eq!(rdma_accept(id, null_mut()), 0);
+            id
+        };
+        // Of different ids what comes at once comes in any order.
+        let heard = |count: usize| {
+            let mut heard: Vec<_> = (0..count)
+                .map(|_| {
+                    let mut got = null_mut();
+                    assert_eq!(rdma_get_cm_event(channel, &raw mut got), 0);
+                    let told = read(got);
+                    rdma_ack_cm_event(got);
+                    (told.event, told.id)
+                })
+                .collect();
+            heard.sort_unstable();
+            heard
+        };
+        let first = accepted();
+        let told = heard(2);
+        let asked = told[0].1;
+        assert_eq!(told, [(event::CONNECT_REQUEST, asked), (event::ESTABLISHED, first)]);
+        gone(null_mut(), first);
+        let second = accepted();
+        let expected =
+            [(event::REJECTED, asked), (event::ESTABLISHED, second), (event::DISCONNECTED, second)];
+        assert_eq!(heard(3), expected);
         assert!(child.wait().unwrap().success());
-        gone(null_mut(), id);
+        gone(null_mut(), asked);
+        gone(null_mut(), second);
         gone(channel, listens);
     }
 }

@@ -101,18 +101,21 @@ impl Own {
         }
     }
 
-    /// Tells the peer of a connection that the process ends. Who holds the id for longer than a moment is a thread that ends with it.
+    /// Tells the peer of a connection, or of a request for one, that the process ends. Who holds the id for longer than a moment is a thread
+    /// that ends with it.
     pub(crate) fn say_goodbye(&self) {
         let mut tries = 0..100;
-        let state = loop {
+        let mut state = loop {
             match self.state.try_lock() {
                 Ok(state) => break state,
                 Err(_) if tries.next().is_some() => std::thread::sleep(Duration::from_millis(1)),
                 Err(_) => return,
             }
         };
-        if let Phase::Granting(connection) | Phase::Connected(connection) = &state.phase {
-            connection.disconnect();
+        match &state.phase {
+            Phase::Granting(connection) | Phase::Connected(connection) => connection.disconnect(),
+            // What goes is given up or rejected.
+            _ => drop(std::mem::replace(&mut state.phase, Phase::Over)),
         }
     }
 }
