@@ -68,6 +68,10 @@ unsafe fn listen(state: &mut State, own: &Arc<Own>) -> Result<(), c_int> {
 
 /// What a program says when it asks or answers.
 unsafe fn parameters(state: &State, conn: *const abi::ConnParam) -> Result<ConnParam, c_int> {
+    if conn.is_null() && (*state.id).qp.is_null() {
+        // Nobody says of which queue pair.
+        return Err(libc::EINVAL);
+    }
     let mut param = ConnParam { ack_timeout: state.options().ack_timeout, ..ConnParam::default() };
     param.private_data.clone_from(&state.private_data);
     let Some(conn) = conn.as_ref() else { return Ok(param) };
@@ -77,7 +81,8 @@ unsafe fn parameters(state: &State, conn: *const abi::ConnParam) -> Result<ConnP
     param.rnr_retry_count = conn.rnr_retry_count.min(7);
     if conn.private_data_len > 0 && !conn.private_data.is_null() {
         let length = usize::from(conn.private_data_len);
-        param.private_data = std::slice::from_raw_parts(conn.private_data.cast(), length).to_vec();
+        // Behind what is said with each request.
+        param.private_data.extend_from_slice(std::slice::from_raw_parts(conn.private_data.cast(), length));
     }
     Ok(param)
 }
@@ -101,6 +106,9 @@ unsafe fn connect(state: &mut State, conn: *const abi::ConnParam) -> Result<(), 
     let (Some(port), Some(to), Phase::Idle) = (state.port, state.peer, &state.phase) else {
         return Err(libc::EINVAL);
     };
+    if (*state.id).route.num_paths == 0 {
+        return Err(libc::EINVAL);
+    }
     let mut param = parameters(state, conn)?;
     param.port = state.bound.as_ref().map(|bound| bound.address().port());
     let (manager, qp) = (port.manager()?, queue_pair(state.id, conn));

@@ -139,12 +139,12 @@ impl State {
         // the user has named it.
         let ip = address.ip();
         let is_any = ip.is_unspecified() || ip.is_loopback() && !device::is_named(ip);
-        if !is_any {
-            let port = Port::at(ip)?;
-            port.manager()?;
+        let port = if is_any { None } else { Some(Port::at(ip)?) };
+        port.map(Port::manager).transpose()?;
+        let bound = Bound::new(address, self.options)?;
+        if let Some(port) = port {
             self.join(own, port);
         }
-        let bound = Bound::new(address, self.options)?;
         write(&raw mut (*self.id).route.addr.src_storage, bound.address());
         self.bound = Some(bound);
         Ok(())

@@ -125,7 +125,8 @@ unsafe fn made(id: *mut abi::CmId, qp: *mut Qp, queues: &Queues) -> Result<(), c
     }
     // Who looks at the id for news sees the one or the other.
     let _state = Own::of(id).state();
-    (*id).qp = qp;
+    // Its memory is registered there (`rdma_reg_msgs`).
+    ((*id).qp, (*id).pd) = (qp, (*qp).pd);
     Ok(())
 }
 
