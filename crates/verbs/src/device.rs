@@ -72,7 +72,7 @@ fn devices() -> &'static [Named] {
     DEVICES.get_or_init(|| match found() {
         Ok(found) => (0u32..).zip(found).map(|(number, address)| Named::new(number, address)).collect(),
         Err(error) => {
-            eprintln!("roci-verbs: {error}");
+            crate::told(0, error);
             Vec::new()
         }
     })
@@ -205,10 +205,7 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut abi::Device) -> *mut abi::
     let address = (*device.cast::<Named>()).address;
     match open(device, address) {
         Ok(context) => context,
-        Err(error) => {
-            eprintln!("roci-verbs: {address}: {error}");
-            none(errno(&error))
-        }
+        Err(error) => none(crate::told(errno(&error), format_args!("{address}: {error}"))),
     }
 }
 

@@ -56,9 +56,11 @@ fn none<T>(error: c_int) -> *mut T {
     std::ptr::null_mut()
 }
 
-/// Says on standard error why something is refused, which `errno` cannot; the number is given back.
+/// Says on standard error why something is refused, which `errno` cannot; the number is given back. Where nobody takes it (a disk is full), it
+/// is not said, and the program goes on.
 fn told(error: c_int, reason: impl std::fmt::Display) -> c_int {
-    eprintln!("roci-verbs: {reason}");
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "roci-verbs: {reason}");
     error
 }
 

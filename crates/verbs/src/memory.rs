@@ -32,10 +32,11 @@ impl Regions {
             static SAID: Once = Once::new();
             let (length, addr, lkey) = (part.length, part.addr, part.lkey);
             SAID.call_once(|| {
-                eprintln!(
-                    "roci-verbs: a request names {length} octets at {addr:#x} that are not all of a region with \
-                     lkey {lkey:#x}, and is refused; further ones are without a word"
+                let reason = format_args!(
+                    "a request names {length} octets at {addr:#x} that are not all of a region with lkey {lkey:#x}, and is refused; \
+                     further ones are without a word"
                 );
+                crate::told(0, reason);
             });
         }
         found
