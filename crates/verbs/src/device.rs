@@ -292,16 +292,31 @@ pub(crate) fn watch_also(watch: c_int, fd: &impl std::os::fd::AsFd, data: u64) -
 /// Waits until `watch` is readable, and gives what its readers are told; `None` where it does not block and is not readable.
 pub(crate) fn wait(watch: c_int) -> io::Result<Option<u64>> {
     let mut event = libc::epoll_event { events: 0, u64: 0 };
-    // SAFETY: the flags of a descriptor, and a wait that fills one event.
-    let (flags, found) = unsafe {
-        let flags = libc::fcntl(watch, libc::F_GETFL);
-        let timeout = if flags & libc::O_NONBLOCK != 0 { 0 } else { -1 };
-        (flags, libc::epoll_wait(watch, &raw mut event, 1, timeout))
-    };
-    if flags < 0 || found < 0 {
-        return Err(io::Error::last_os_error());
+    let mut readable = libc::pollfd { fd: watch, events: libc::POLLIN, revents: 0 };
+    let blocks = does_block(watch)?;
+    loop {
+        // A process that was stopped and goes on goes on waiting, which it would not in epoll_wait(2).
+        // SAFETY: waits that fill one event each.
+        let found = unsafe {
+            if blocks && libc::poll(&raw mut readable, 1, -1) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            libc::epoll_wait(watch, &raw mut event, 1, 0)
+        };
+        match found {
+            ..0 => return Err(io::Error::last_os_error()),
+            // Another thread was faster.
+            0 if blocks => {}
+            found => return Ok((found > 0).then_some(event.u64)),
+        }
     }
-    Ok((found > 0).then_some(event.u64))
+}
+
+/// Whether the program has who reads a descriptor wait.
+pub(crate) fn does_block(watch: c_int) -> io::Result<bool> {
+    // SAFETY: it tells the flags of a descriptor.
+    let flags = unsafe { libc::fcntl(watch, libc::F_GETFL) };
+    if flags < 0 { Err(io::Error::last_os_error()) } else { Ok(flags & libc::O_NONBLOCK == 0) }
 }
 
 #[unsafe(no_mangle)]

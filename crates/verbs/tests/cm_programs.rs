@@ -116,3 +116,31 @@ fn what_needs_datagrams_is_refused_and_says_why() {
         assert!(!output.status.success() && told.contains("RDMA_PS_UDP"), "{line}: {told}");
     }
 }
+
+#[test]
+fn a_program_goes_on_where_nobody_takes_what_it_is_told() {
+    let mut command = preloaded_line("udaddy -s 127.0.4.40", &two(20)[0]);
+    command.stderr(std::fs::File::create("/dev/full").unwrap());
+    // It ends by itself.
+    assert!(command.status().unwrap().code().is_some());
+}
+
+/// A process that was stopped goes on as if nothing had been.
+#[test]
+fn a_server_that_was_stopped_and_goes_on_still_serves() {
+    let [far, near] = two(21);
+    let mut server = preloaded_line(&format!("rping -s -a {far} -C 5"), &far).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    for signal in ["-STOP", "-CONT"] {
+        let told = Command::new("kill").args([signal, &server.id().to_string()]).status().unwrap();
+        assert!(told.success());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let client = preloaded_line(&format!("rping -c -a {far} -C 5"), &near).output();
+    if !client.as_ref().is_ok_and(|client| client.status.success()) {
+        server.kill().unwrap();
+    }
+    let status = server.wait().unwrap();
+    succeeded(client.unwrap(), "rping -c");
+    assert!(status.success());
+}

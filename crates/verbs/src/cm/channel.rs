@@ -8,7 +8,8 @@ use libc::{c_char, c_int, c_uint};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a program has of a channel: its descriptor is readable while an event waits, and whether it blocks is the program's to say.
@@ -23,6 +24,9 @@ struct Channel {
 pub(crate) struct Mailbox {
     bell: OwnedFd,
     waiting: Mutex<VecDeque<Mail>>,
+    /// How often something was put, for who waits in futex(2): that goes on after signals whose handlers say so (`SA_RESTART`), as a read of
+    /// the kernel's channel does, and waits for descriptors do not.
+    puts: AtomicU32,
 }
 
 /// An event, until it is acknowledged.
@@ -77,7 +81,7 @@ impl Mailbox {
             }
             OwnedFd::from_raw_fd(made)
         };
-        Ok(Arc::new(Self { bell, waiting: Mutex::default() }))
+        Ok(Arc::new(Self { bell, waiting: Mutex::default(), puts: AtomicU32::new(0) }))
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Mail>> {
@@ -102,6 +106,25 @@ impl Mailbox {
         let mut waiting = self.waiting();
         waiting.push_back(mail);
         self.ring(true);
+        drop(waiting);
+        self.wake();
+    }
+
+    /// Tells those who wait that something was put.
+    fn wake(&self) {
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        let (place, what) = (self.puts.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG);
+        // SAFETY: the place is there, and is only looked at.
+        unsafe { libc::syscall(libc::SYS_futex, place, what, c_int::MAX) };
+    }
+
+    /// Waits until something has been put since it was `seen`.
+    fn wait(&self, seen: u32) -> io::Result<()> {
+        let (place, what) = (self.puts.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
+        // SAFETY: the place is there, and is only looked at.
+        let failed = unsafe { libc::syscall(libc::SYS_futex, place, what, seen, null::<libc::timespec>()) };
+        let error = io::Error::last_os_error();
+        if failed == 0 || error.raw_os_error() == Some(libc::EAGAIN) { Ok(()) } else { Err(error) }
     }
 
     /// The next, which its id waits for from now on.
@@ -132,6 +155,8 @@ impl Mailbox {
         let mut waiting = self.waiting();
         waiting.extend(mails);
         self.ring(!waiting.is_empty());
+        drop(waiting);
+        self.wake();
     }
 }
 
@@ -184,7 +209,7 @@ pub unsafe extern "C" fn rdma_get_cm_event(
     }
     let mail = mailbox(channel);
     loop {
-        // Another thread may have taken it.
+        let seen = mail.puts.load(Ordering::SeqCst);
         if let Some(next) = mail.take() {
             if next.is_request()
                 && let Err(error) = follow(&next)
@@ -196,10 +221,13 @@ pub unsafe extern "C" fn rdma_get_cm_event(
             event.write(Box::into_raw(Box::new(next)).cast());
             return 0;
         }
-        match device::wait((*channel).fd) {
-            Ok(Some(_)) => {}
-            Ok(None) => return done(Err(libc::EAGAIN)),
-            Err(error) => return done(Err(errno(&error))),
+        let waited = match device::does_block((*channel).fd) {
+            Ok(false) => return done(Err(libc::EAGAIN)),
+            Ok(true) => mail.wait(seen),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = waited {
+            return done(Err(errno(&error)));
         }
     }
 }
