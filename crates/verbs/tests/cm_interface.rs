@@ -86,12 +86,18 @@ unsafe fn read(event: *mut CmEvent) -> Told {
     }
 }
 
-/// The next event of a channel, which is to be this one.
-unsafe fn next(channel: *mut EventChannel, expected: u32) -> Told {
+/// The next event of a channel.
+unsafe fn any(channel: *mut EventChannel) -> Told {
     let mut got = null_mut();
     assert_eq!(rdma_get_cm_event(channel, &raw mut got), 0);
     let told = read(got);
     assert_eq!(rdma_ack_cm_event(got), 0);
+    told
+}
+
+/// The same, which is to be this one.
+unsafe fn next(channel: *mut EventChannel, expected: u32) -> Told {
+    let told = any(channel);
     let name = |event| CStr::from_ptr(rdma_event_str(event));
     assert_eq!(name(told.event), name(expected), "{told:?}");
     told
@@ -153,6 +159,18 @@ unsafe fn resolved_from(from: &str, to: &str, port: u16) -> (*mut EventChannel, 
     next(channel, event::ROUTE_RESOLVED);
     assert_eq!(((*id).route.num_paths, (*(*id).route.path_rec).pkey), (1, 0xffff));
     (channel, id)
+}
+
+/// Asks for a connection, with a queue pair.
+unsafe fn asks(id: *mut CmId) {
+    assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
+    assert_eq!(rdma_connect(id, null_mut()), 0);
+}
+
+/// Grants one, with a queue pair.
+unsafe fn accepts(id: *mut CmId) {
+    assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
+    assert_eq!(rdma_accept(id, null_mut()), 0);
 }
 
 /// What a queue that is polled says, within a while.
@@ -249,8 +267,7 @@ fn who_is_rejected_hears_why_and_what_the_other_says() {
     unsafe {
         let (at_far, listens, port) = listening();
         let (at_near, near) = resolved(FAR, port);
-        assert_eq!(rdma_create_qp(near, null_mut(), &mut attributes()), 0);
-        assert_eq!(rdma_connect(near, null_mut()), 0);
+        asks(near);
         let asked = next(at_far, event::CONNECT_REQUEST).id;
         assert_eq!(rdma_reject(asked, b"not you".as_ptr().cast(), 7), 0);
         let told = next(at_near, event::REJECTED);
@@ -265,8 +282,7 @@ fn who_is_rejected_hears_why_and_what_the_other_says() {
         for is_taken in [true, false] {
             let (at_far, listens, port) = listening();
             let (at_near, near) = resolved(FAR, port);
-            assert_eq!(rdma_create_qp(near, null_mut(), &mut attributes()), 0);
-            assert_eq!(rdma_connect(near, null_mut()), 0);
+            asks(near);
             if is_taken {
                 gone(null_mut(), next(at_far, event::CONNECT_REQUEST).id);
             } else {
@@ -281,8 +297,7 @@ fn who_is_rejected_hears_why_and_what_the_other_says() {
 
         // Nobody listens any more.
         let (at_near, near) = resolved(FAR, port);
-        assert_eq!(rdma_create_qp(near, null_mut(), &mut attributes()), 0);
-        assert_eq!(rdma_connect(near, null_mut()), 0);
+        asks(near);
         assert_eq!(next(at_near, event::REJECTED).status, 8);
         gone(at_near, near);
     }
@@ -292,8 +307,7 @@ fn who_is_rejected_hears_why_and_what_the_other_says() {
 fn who_asks_at_an_address_without_anybody_hears_so_after_all_retries() {
     unsafe {
         let (channel, id) = resolved("127.0.5.9", 7000);
-        assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
-        assert_eq!(rdma_connect(id, null_mut()), 0);
+        asks(id);
         assert_eq!(next(channel, event::UNREACHABLE).status, -libc::ETIMEDOUT);
         gone(channel, id);
     }
@@ -491,8 +505,7 @@ fn who_is_asked_hears_that_the_peer_has_given_up() {
     unsafe {
         let (at_far, listens, port) = listening();
         let (at_near, near) = resolved(FAR, port);
-        assert_eq!(rdma_create_qp(near, null_mut(), &mut attributes()), 0);
-        assert_eq!(rdma_connect(near, null_mut()), 0);
+        asks(near);
         let far = next(at_far, event::CONNECT_REQUEST).id;
         gone(at_near, near);
         let told = next(at_far, event::REJECTED);
@@ -505,12 +518,36 @@ fn who_is_asked_hears_that_the_peer_has_given_up() {
 }
 
 #[test]
+fn who_ends_a_connection_and_asks_for_another_is_heard_of_in_this_order() {
+    const TIMES: usize = 300;
+    unsafe {
+        let (at_far, listens, port) = listening();
+        let asks = std::thread::spawn(move || {
+            for _ in 0..TIMES {
+                let (at_near, near) = resolved(FAR, port);
+                asks(near);
+                next(at_near, event::ESTABLISHED);
+                gone(at_near, near);
+            }
+        });
+        for _ in 0..TIMES {
+            let far = next(at_far, event::CONNECT_REQUEST).id;
+            accepts(far);
+            assert_eq!(next(at_far, event::ESTABLISHED).id, far);
+            assert_eq!(next(at_far, event::DISCONNECTED).id, far);
+            gone(null_mut(), far);
+        }
+        asks.join().unwrap();
+        gone(at_far, listens);
+    }
+}
+
+#[test]
 fn a_request_goes_where_who_listens_has_gone_before_it_is_taken() {
     unsafe {
         let (at_far, listens, port) = listening();
         let (at_near, near) = resolved(FAR, port);
-        assert_eq!(rdma_create_qp(near, null_mut(), &mut attributes()), 0);
-        assert_eq!(rdma_connect(near, null_mut()), 0);
+        asks(near);
         let mut waits = libc::pollfd { fd: (*at_far).fd, events: libc::POLLIN, revents: 0 };
         assert_eq!(libc::poll(&raw mut waits, 1, 10_000), 1);
         let other = rdma_create_event_channel();
@@ -519,8 +556,7 @@ fn a_request_goes_where_who_listens_has_gone_before_it_is_taken() {
         (*listens).context = std::ptr::without_provenance_mut(8);
         let far = next(other, event::CONNECT_REQUEST).id;
         assert_eq!(((*far).channel, (*far).context.addr()), (other, 8));
-        assert_eq!(rdma_create_qp(far, null_mut(), &mut attributes()), 0);
-        assert_eq!(rdma_accept(far, null_mut()), 0);
+        accepts(far);
         next(at_near, event::ESTABLISHED);
         assert_eq!(next(other, event::ESTABLISHED).id, far);
         gone(null_mut(), far);
@@ -652,20 +688,17 @@ fn options_are_taken_and_ports_are_shared_where_both_say_so() {
 fn a_program_that_ends_says_so_to_whom_it_was_connected_with_and_to_whom_it_asked() {
     unsafe {
         if let Ok(port) = std::env::var(CHILD) {
-            let port = port.parse().unwrap();
-            let (channel, id) = resolved_from(OTHER, FAR, port);
-            assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
-            assert_eq!(rdma_connect(id, null_mut()), 0);
+            let asked = || {
+                let (channel, id) = resolved_from(OTHER, FAR, port.parse().unwrap());
+                asks(id);
+                channel
+            };
+            let channel = asked();
             next(channel, event::ESTABLISHED);
-            let (_, other) = resolved_from(OTHER, FAR, port);
-            assert_eq!(rdma_create_qp(other, null_mut(), &mut attributes()), 0);
-            assert_eq!(rdma_connect(other, null_mut()), 0);
+            asked();
             // Until it has been taken note of.
             next(channel, event::DISCONNECTED);
-            let (channel, id) = resolved_from(OTHER, FAR, port);
-            assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
-            assert_eq!(rdma_connect(id, null_mut()), 0);
-            next(channel, event::ESTABLISHED);
+            next(asked(), event::ESTABLISHED);
             std::process::exit(0);
         }
         let (channel, listens, port) = listening();
@@ -677,21 +710,13 @@ fn a_program_that_ends_says_so_to_whom_it_was_connected_with_and_to_whom_it_aske
             .unwrap();
         let accepted = || {
             let id = next(channel, event::CONNECT_REQUEST).id;
-            assert_eq!(rdma_create_qp(id, null_mut(), &mut attributes()), 0);
-            assert_eq!(rdma_accept(id, null_mut()), 0);
+            accepts(id);
             id
         };
         // Of different ids what comes at once comes in any order.
         let heard = |count: usize| {
-            let mut heard: Vec<_> = (0..count)
-                .map(|_| {
-                    let mut got = null_mut();
-                    assert_eq!(rdma_get_cm_event(channel, &raw mut got), 0);
-                    let told = read(got);
-                    rdma_ack_cm_event(got);
-                    (told.event, told.id)
-                })
-                .collect();
+            let told = |_| any(channel);
+            let mut heard: Vec<_> = (0..count).map(told).map(|told| (told.event, told.id)).collect();
             heard.sort_unstable();
             heard
         };

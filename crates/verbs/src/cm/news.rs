@@ -14,8 +14,38 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Looks what has become of the ids of a port.
+///
+/// Requests that have come are told of last: who ends a connection and asks for another is heard of in this order, as at the kernel, and is
+/// not turned away by a program that serves one at a time.
+pub(crate) fn look(port: &'static Port, ids: &[Arc<Own>]) {
+    let requests: Vec<_> = ids.iter().flat_map(|own| own.state().requests(port, own)).collect();
+    ids.iter().for_each(became);
+    for (own, number, request) in requests {
+        let state = own.state();
+        // Who listens no longer rejects what came, by dropping it.
+        if !state.id.is_null() {
+            // SAFETY: the id is there as long as its state says so, which is locked.
+            unsafe { asked(&state, &own, port, number, request) };
+        }
+    }
+}
+
+impl State {
+    /// What has come for an id that listens, and at which port.
+    fn requests(&self, port: &Port, own: &Arc<Own>) -> Vec<(Arc<Own>, u16, ConnectRequest)> {
+        let Phase::Listening(listeners) = &self.phase else { return Vec::new() };
+        let here = listeners.iter().filter(|(at, _)| std::ptr::eq(*at, port));
+        let all = here.flat_map(|(_, listener)| {
+            let next = || listener.get_request(Duration::ZERO).ok().flatten();
+            std::iter::from_fn(next).map(|request| (own.clone(), listener.port(), request))
+        });
+        all.collect()
+    }
+}
+
 /// Looks what has become of an id.
-pub(crate) fn look(port: &'static Port, own: &Arc<Own>) {
+fn became(own: &Arc<Own>) {
     let mut state = own.state();
     if state.id.is_null() {
         return;
@@ -23,14 +53,6 @@ pub(crate) fn look(port: &'static Port, own: &Arc<Own>) {
     // SAFETY: the id is there as long as its state says so, which is locked.
     unsafe {
         match std::mem::replace(&mut state.phase, Phase::Over) {
-            Phase::Listening(listeners) => {
-                for (at, listener) in listeners.iter().filter(|(at, _)| std::ptr::eq(*at, port)) {
-                    while let Ok(Some(request)) = listener.get_request(Duration::ZERO) {
-                        asked(&state, own, at, listener.port(), request);
-                    }
-                }
-                state.phase = Phase::Listening(listeners);
-            }
             Phase::Asking(asked, qp) => answered(&mut state, own, asked, qp),
             other => state.phase = other,
         }

@@ -102,9 +102,7 @@ impl Port {
         let mut seen = 0;
         loop {
             seen = manager.wait_news(seen, WHILE);
-            for id in self.ids() {
-                news::look(self, &id);
-            }
+            news::look(self, &self.ids());
         }
     }
 }
