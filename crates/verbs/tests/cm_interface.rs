@@ -603,40 +603,6 @@ fn an_id_that_was_not_bound_for_its_port_can_be_bound_elsewhere() {
     }
 }
 
-extern "C" fn handle(_signal: i32) {}
-
-#[test]
-fn who_waits_for_an_event_goes_on_after_signals_whose_handlers_say_so_and_no_others() {
-    unsafe {
-        for (signal, goes_on) in [(libc::SIGUSR1, true), (libc::SIGUSR2, false)] {
-            let (channel, id) = resolved(FAR, 9);
-            let mut action: libc::sigaction = zeroed();
-            action.sa_sigaction = handle as extern "C" fn(i32) as usize;
-            action.sa_flags = if goes_on { libc::SA_RESTART } else { 0 };
-            assert_eq!(libc::sigaction(signal, &raw const action, null_mut()), 0);
-            let place = channel.expose_provenance();
-            let (tell, told) = std::sync::mpsc::channel();
-            let waits = std::thread::spawn(move || {
-                tell.send(libc::pthread_self()).unwrap();
-                let mut got = null_mut();
-                let channel = std::ptr::with_exposed_provenance_mut(place);
-                match rdma_get_cm_event(channel, &raw mut got) {
-                    0 => rdma_ack_cm_event(got),
-                    _ => errno(),
-                }
-            });
-            let thread = told.recv().unwrap();
-            std::thread::sleep(Duration::from_millis(100));
-            assert_eq!(libc::pthread_kill(thread, signal), 0);
-            std::thread::sleep(Duration::from_millis(100));
-            assert_eq!(waits.is_finished(), !goes_on);
-            assert_eq!(rdma_resolve_route(id, 2000), 0);
-            assert_eq!(waits.join().unwrap(), if goes_on { 0 } else { libc::EINTR });
-            gone(channel, id);
-        }
-    }
-}
-
 #[test]
 fn an_id_does_not_go_before_its_events_are_acknowledged() {
     unsafe {
