@@ -407,6 +407,11 @@ mod tests {
                         continue;
                     };
                     asked.push(request.path_mtu().unwrap());
+                    if request.terms(&ConnParam::default()).is_err() {
+                        // As well without an attempt.
+                        request.reject_path_mtu();
+                        continue;
+                    }
                     if let Ok(accepted) = request.accept(&passive, &ConnParam::default()) {
                         accepted.wait_established(WAIT).unwrap();
                     }
