@@ -48,6 +48,8 @@ pub mod refused;
 pub mod shared;
 
 use libc::c_int;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// Says by `errno` why there is nothing.
 fn none<T>(error: c_int) -> *mut T {
@@ -56,12 +58,32 @@ fn none<T>(error: c_int) -> *mut T {
     std::ptr::null_mut()
 }
 
+/// So often is the same reason said, whatever its numbers are: some programs find out what there is by being refused (libfabric, how many
+/// octets can be inline).
+const SAID_MAX: u32 = 3;
+
 /// Says on standard error why something is refused, which `errno` cannot; the number is given back. Where nobody takes it (a disk is full), it
 /// is not said, and the program goes on.
 fn told(error: c_int, reason: impl std::fmt::Display) -> c_int {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "roci-verbs: {reason}");
+    let reason = reason.to_string();
+    let end = match said(&reason) {
+        ..SAID_MAX => "",
+        SAID_MAX => " (and is not said again)",
+        _ => return error,
+    };
+    let _ = writeln!(std::io::stderr(), "roci-verbs: {reason}{end}");
     error
+}
+
+/// How often a reason has been said, with this time.
+fn said(reason: &str) -> u32 {
+    static SAID: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
+    let kind = reason.chars().filter(|letter| !letter.is_ascii_hexdigit()).collect();
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = said.entry(kind).or_default();
+    *count = count.saturating_add(1);
+    *count
 }
 
 /// `Ok` is 0.
@@ -76,4 +98,15 @@ fn errno(error: &std::io::Error) -> c_int {
         std::io::ErrorKind::AddrInUse => libc::EADDRINUSE,
         _ => libc::EINVAL,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_the_same_whatever_its_numbers_are() {
+        let counts = [7, 0xabc, 19].map(|number| said(&format!("there is no room for {number:#x}")));
+        assert_eq!((counts, said("there is none")), ([1, 2, 3], 1));
+    }
 }
