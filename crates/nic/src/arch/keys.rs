@@ -236,7 +236,7 @@ keys! {
     "cores.costs.jump_register" => cores.costs.jump_register, "Cycles of JALR.";
     "cores.costs.multiply" => cores.costs.multiply, "Cycles of MUL and its high-word forms.";
     "cores.costs.divide" => cores.costs.divide, "Cycles of DIV, REM and their unsigned forms.";
-    "cores.costs.fence" => cores.costs.fence, "Cycles of FENCE and FENCE.I.";
+    "cores.costs.fence" => cores.costs.fence, "Cycles of FENCE; FENCE.I takes one more.";
     "cores.native" => cores.native, "Cycles of an event of a law that is no program.";
     "cores.queue" => cores.queue, "Packets that a pair has still to hear of before further ones for it wait in the receive FIFO, and all behind them.";
     "cores.handler" => cores.handler, "From the hint of what is to be sent until it stands in line for its core.";
