@@ -231,8 +231,10 @@ pub(super) struct Happening {
     /// Packets acknowledged, of those in flight, and packets sent since.
     acked: u32,
     sent: u32,
-    /// Nanoseconds that the answered packet was under way; zero: unknown.
-    rtt: u32,
+    /// Octets of an acknowledged packet.
+    octets: u32,
+    /// Nanoseconds that the answered packet was under way; `None`: unknown.
+    rtt: Option<u64>,
     hops: Vec<(u32, u32, u32, u32)>,
     part: (u32, u32, u32),
 }
@@ -250,28 +252,46 @@ pub(super) fn begins() -> impl Strategy<Value = Instant> {
     before.prop_map(|ns| Instant::ZERO + Span::from_nanos(ns))
 }
 
-/// Gaps from one packet's time to long silences.
+/// Gaps from one packet's time to long silences, and to some in which the clock of 32 bits goes round.
 fn gaps() -> impl Strategy<Value = u64> {
-    prop_oneof![6 => 0u64..2_000_000, 3 => 0u64..200_000_000, 1 => 0u64..20_000_000_000]
+    prop_oneof![
+        120 => 0u64..2_000_000,
+        60 => 0u64..200_000_000,
+        20 => 0u64..20_000_000_000,
+        1 => 0u64..10_000_000_000_000,
+    ]
+}
+
+/// Numbers that nobody would expect, in one of so many cases: whatever a register can hold, and mostly its ends.
+fn wild(usual: impl Strategy<Value = u32> + 'static, seldom: u32) -> impl Strategy<Value = u32> {
+    let ends = prop_oneof![0u32..3, any::<u32>(), (1u32 << 31) - 2..(1 << 31) + 3, u32::MAX - 2..=u32::MAX];
+    prop_oneof![seldom => usual, 1 => ends]
 }
 
 pub(super) fn stream(classes: &'static [Class]) -> impl Strategy<Value = Vec<Happening>> {
-    let numbers = (0u32..4, 0u32..6, prop_oneof![1 => Just(0u32), 9 => 1_000u32..1_000_000]);
-    let hop =
-        (1u32..5_000, 0u32..100_000, 0u32..500_000, prop_oneof![Just(100_000_000u32), Just(400_000_000)]);
-    let part = (0u32..1_000_000, 0u32..100_000, 0u32..8);
+    let rtt = prop_oneof![
+        3 => Just(None),
+        24 => (1_000u64..1_000_000).prop_map(Some),
+        // None at all, and more than the laws tell apart or the clock can.
+        1 => prop_oneof![0u64..3, 60_000_000u64..80_000_000, 0u64..10_000_000_000].prop_map(Some),
+    ];
+    let numbers = (0u32..4, 0u32..6, wild(Just(1_024), 60), rtt);
+    let rates = prop_oneof![Just(100_000_000u32), Just(400_000_000)];
+    let hop = (wild(1u32..5_000, 60), wild(0u32..100_000, 60), wild(0u32..500_000, 60), wild(rates, 60));
+    let part = (wild(0u32..1_000_000, 30), wild(0u32..100_000, 30), 0u32..8);
     let happening = (
         (0..PAIRS, prop::sample::select(classes)),
         gaps(),
         any::<bool>(),
         1u32..4_097,
         numbers,
-        prop::collection::vec(hop, 0..6),
+        prop::collection::vec(hop, 0..8),
         part,
     );
-    let happening = happening.prop_map(|((to, class), gap, ecn, length, (acked, sent, rtt), hops, part)| {
-        Happening { to, class, gap, ecn, length, acked, sent, rtt, hops, part }
-    });
+    let happening =
+        happening.prop_map(|((to, class), gap, ecn, length, (acked, sent, octets, rtt), hops, part)| {
+            Happening { to, class, gap, ecn, length, acked, sent, octets, rtt, hops, part }
+        });
     prop::collection::vec(happening, 1..300)
 }
 
@@ -384,8 +404,7 @@ fn agree(
                 Hop::new(at, *sent, queue_bytes, rate_kbps)
             })
             .collect();
-        let known = happening.rtt != 0;
-        let age = Span::from_nanos(happening.rtt.into());
+        let sent = |age| Instant::ZERO + now.since(Instant::ZERO).saturating_sub(Span::from_nanos(age));
         let (message_length, end, priority) = happening.part;
         #[expect(clippy::cast_possible_truncation, reason = "small")]
         let (hop_count, priority) = (hops.len() as u8, priority as u8);
@@ -396,15 +415,11 @@ fn agree(
             qpn: number(to),
             length: happening.length,
             ecn: happening.ecn,
-            acked: acked * 1_024,
+            acked: acked.saturating_mul(happening.octets),
             in_flight: counts.next.wrapping_sub(counts.acked) * 1_024,
             acked_sequence: counts.acked,
             next_sequence: counts.next,
-            sent: if known {
-                Instant::ZERO + now.since(Instant::ZERO).saturating_sub(age)
-            } else {
-                Instant::ZERO
-            },
+            sent: happening.rtt.map_or(Instant::ZERO, sent),
             hop_count,
             timeout: happening.class.meets(Class::LOSS.with(Class::TURN)) && happening.ecn,
             part,
