@@ -108,7 +108,7 @@ enum {
         roci_e->packet.opcode = ROCI_GET(ROCI_OPCODE);                                                                 \
         roci_e->packet.pktLength = ROCI_GET(ROCI_LENGTH);                                                              \
         roci_e->packet.ecn = ROCI_GET(ROCI_DETAIL) & 1;                                                                \
-        ROCI_WORDS16((uint32_t *)&roci_e->packet + 4, sizeof(roci_e->packet) - 16, ROCI_HEADER)                        \
+        ROCI_WORDS16((uint32_t *)(void *)&roci_e->packet + 4, sizeof(roci_e->packet) - 16, ROCI_HEADER)                \
         roci_e->now = ROCI_GET(ROCI_NOW);                                                                              \
         roci_e->sent = ROCI_GET(ROCI_SENT);                                                                            \
         roci_e->peerSent = ROCI_GET(ROCI_PEER_SENT);                                                                   \
@@ -283,6 +283,8 @@ extern void roci_not_a_word(void) __attribute__((error(
 extern void roci_not_constant(void) __attribute__((error(
     "the index of a word of the context must be a constant, for that names the register: behind `#pragma GCC unroll 8` write "
     "`for (uint32_t i = 0; i < 8; i++) if (i == place) updateContext(e.context.n[i], value);`")));
+/* Whether a field of PktHeader has the place and the width of a word that each packet has. */
+#define ROCI_FIXED(field, at) (__builtin_offsetof(PktHeader, field) == (at) && sizeof(((PktHeader *)0)->field) == 4)
 /* A constant that is a whole number may be written as 5e6. */
 #define ROCI_INTEGER(value)                                                                                            \
     if (__builtin_classify_type(value) == 8 &&                                                                         \
@@ -298,7 +300,7 @@ extern void roci_not_constant(void) __attribute__((error(
     if (sizeof(place) != 4 || __builtin_classify_type(place) > 4) roci_not_a_word();                                   \
     if (!__builtin_constant_p(ROCI_OFFSET(place))) roci_not_constant();
 #define ROCI_WORD_AT(to, octets, csr, n)                                                                               \
-    if ((octets) > 4 * (n)) ((uint32_t *)(to))[n] = ROCI_GET((csr) + (n));
+    if ((octets) > 4 * (n)) ((uint32_t *)(void *)(to))[n] = ROCI_GET((csr) + (n));
 #define ROCI_WORDS4(to, octets, csr, n)                                                                                \
     ROCI_WORD_AT(to, octets, csr, n) ROCI_WORD_AT(to, octets, csr, n + 1)                                              \
     ROCI_WORD_AT(to, octets, csr, n + 2) ROCI_WORD_AT(to, octets, csr, n + 3)

@@ -1,7 +1,10 @@
 //! Images of programs: what is refused, and with which words.
 
+mod text;
+
 use roci_lab::program::check::{CYCLES_MAX, Check, CheckError};
 use roci_lab::program::{BARE, Class, Side};
+use text::made;
 
 const RIGHT: &[u8] = include_bytes!("../../../firmware/credit.elf");
 
@@ -366,29 +369,12 @@ fn texts_of_programs_that_mean_what_they_say_are_not_warned_of() {
 /// What `roci program build` makes of a program that traces ACKs, with these lines before its `recv`, whose context has these fields,
 /// and which does this at each event; `None` where there is no compiler.
 fn built(name: &str, fields: &str, before: &str, event: &str) -> Option<Result<Vec<u8>, String>> {
-    use roci_lab::program::build::{Build, BuildError, Target};
-    let folder = std::env::temp_dir().join(format!("roci-built-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let (source, image) = (folder.join("law.c"), folder.join("law.elf"));
     let text = format!(
         "#define TracedPkts ACK\ntypedef struct {{ int qpn, opcode, pktLength, ecn; }} PktHeader;\ntypedef struct {{\n{fields}\n}} \
          QPContext;\n{before}\nint recv() {{\n    Event e;\n    while (true) {{\n        pollEventSync(&e);\n        {event}\n        \
          e.eventType = Done;\n        postEvent(&e);\n    }}\n}}\n"
     );
-    std::fs::write(&source, text).expect("a file");
-    // What an earlier text gave.
-    std::fs::write(&image, RIGHT).expect("a file");
-    let built = (Build { source, output: None, target: Target::default() }).run();
-    let result = match built {
-        Ok(_) => Some(Ok(std::fs::read(&image).expect("the image"))),
-        Err(BuildError::NoCompiler) => None,
-        Err(error) => {
-            assert!(!image.exists(), "no image of another text is left: {error}");
-            Some(Err(error.to_string()))
-        }
-    };
-    std::fs::remove_dir_all(&folder).expect("it is there");
-    result
+    made(name, &text).map(|made| made.map(|(image, _)| image))
 }
 
 #[test]

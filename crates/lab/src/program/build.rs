@@ -280,6 +280,13 @@ fn again(command: &Command) -> Command {
 fn own_words(said: &str, name: &str, text: &str) -> String {
     const END: &str = "program_end.h:";
     const MADE: &str = "`roci program new` makes a skeleton";
+    // What follows from a structure that is not there, and from commas in TracedPkts, of which there is a warning of its own.
+    const IN_VAIN: [&str; 4] = [
+        "expression in static assertion is not an integer",
+        "expected specifier-qualifier-list before",
+        "expected expression before",
+        "left-hand operand of comma expression has no effect",
+    ];
     let mut words = String::new();
     let mut quotes = false;
     let mut last = "";
@@ -312,12 +319,14 @@ fn own_words(said: &str, name: &str, text: &str) -> String {
         }
         quotes = true;
         // Notes, and in which function, are of a text that nobody has written.
-        if !line.contains("error: ") && !line.contains("warning: ") {
+        let kinds = ["error", "warning"].into_iter();
+        let Some((kind, (_, message))) =
+            kinds.filter_map(|kind| Some((kind, line.split_once(&format!("{kind}: "))?))).next()
+        else {
             continue;
-        }
+        };
         let mut at = None;
-        let (_, message) = line.split_once("error: ").unwrap_or(("", line));
-        let message = if message.starts_with("expression in static assertion is not an integer") {
+        let message = if IN_VAIN.iter().any(|begin| message.starts_with(begin)) {
             continue;
         } else if let Some((_, rest)) = message.split_once("‘").or_else(|| message.split_once('\''))
             && let Some((missing, _)) = rest.split_once("’").or_else(|| rest.split_once('\''))
@@ -334,7 +343,7 @@ fn own_words(said: &str, name: &str, text: &str) -> String {
             message.trim_start_matches("static assertion failed: ").trim_matches('"').to_owned()
         };
         let at = at.or_else(|| place(&message, text)).map(|line| format!(":{line}")).unwrap_or_default();
-        let line = format!("{name}{at}: error: {message}\n");
+        let line = format!("{name}{at}: {kind}: {message}\n");
         if !words.contains(&line) {
             words += &line;
         }
@@ -493,6 +502,15 @@ mod tests {
             "law.c:7: error: fields of QPContext are at most 32 bits wide\n"
         );
         assert_eq!(told("QPContext is at most 32 words"), "law.c:8: error: QPContext is at most 32 words\n");
+        assert_eq!(told("PktHeader begins so"), "law.c:3: error: PktHeader begins so\n");
+    }
+
+    #[test]
+    fn a_warning_of_what_no_one_has_written_is_no_error() {
+        let said = "program_end.h:16:5: warning: left-hand operand of comma expression has no effect [-Wunused-value]\n";
+        assert_eq!(own_words(said, "law.c", ""), "");
+        let said = "program_end.h:16:5: warning: something else [-Wother]\n";
+        assert_eq!(own_words(said, "law.c", ""), "law.c: warning: something else [-Wother]\n");
     }
 
     #[test]
