@@ -206,6 +206,7 @@ impl Build {
         warn.args([
             "-DROCI_WARN",
             "-Werror=float-conversion",
+            "-Wcast-align=strict",
             "-ftrack-macro-expansion=0",
             "-S",
             "-o",
@@ -219,6 +220,7 @@ impl Build {
             return failed(warnings);
         }
         warnings += &missing::ranges(&warnings);
+        warnings += &missing::types(&warnings);
         let looked_at = wrapped.replacen('\n', &format!("\n{}", slips::AS_CALLS), 1);
         let mut preprocess = again(&command);
         preprocess.args(["-E", "-x", "c", "-"]);

@@ -85,6 +85,24 @@ pub(super) fn ranges(said: &str) -> String {
         .collect()
 }
 
+/// What to do where a compiler warns of what only looks like a type, or of words at places where none can be: a line each.
+pub(super) fn types(said: &str) -> String {
+    let told = [
+        (
+            "declared inside parameter list",
+            "`Event` is a macro that makes a type anew wherever it stands: give it one name before the function, \
+             `typedef Event Heard;`, and let that take a `Heard *` and `recv` have a `Heard e;`",
+        ),
+        (
+            "[-Wcast-align",
+            "words lie at multiples of 4 and halves at multiples of 2, for the cores trap at all others: put the word together \
+             from its octets, or declare the array with words",
+        ),
+    ];
+    let told = told.iter().filter(|(sign, _)| said.lines().any(|line| line.contains(sign)));
+    told.map(|(_, what)| format!("what to do: {what}\n")).collect()
+}
+
 /// Whether a warning is of a conversion to that type, in whichever quotes.
 fn is_to(line: &str, kind: &str) -> bool {
     line.split_once(" to ").is_some_and(|(_, to)| to.trim_start_matches(['\'', '‘']).starts_with(kind))
@@ -140,5 +158,15 @@ mod tests {
         assert_eq!(ranges(&both).lines().count(), 2);
         assert!(ranges(&said("long unsigned int")).contains("kb/s"));
         assert_eq!(ranges("law.c:4:9: warning: unused variable 'x' [-Wunused-variable]\n"), "");
+    }
+
+    #[test]
+    fn what_only_looks_like_a_type_is_told_how_to_be_one() {
+        let event = "law.c:4:17: warning: anonymous struct declared inside parameter list will not be visible outside of this definition\n";
+        let cast = "law.c:7:9: warning: cast increases required alignment of target type [-Wcast-align]\n";
+        assert!(types(event).contains("`typedef Event Heard;`"));
+        assert!(types(&cast.repeat(2)).starts_with("what to do: words lie at multiples of 4"));
+        assert_eq!(types(&[event, cast].concat()).lines().count(), 2);
+        assert_eq!(types("law.c:4:9: warning: unused variable 'x' [-Wunused-variable]\n"), "");
     }
 }

@@ -295,16 +295,18 @@ fn answered(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
     found
 }
 
-/// Where the text defines TracedPkts with `||` or `&&`, each of which makes one bit of all classes: the line, and what to do.
+/// Where the text defines TracedPkts with `||` or `&&`, each of which makes one bit of all classes, or with a comma, which
+/// leaves the last class: the line, and what to do.
 pub(super) fn joined(text: &str) -> Option<(usize, String)> {
     let defines = |line: &str| line.trim_start().strip_prefix("#define TracedPkts").map(str::to_owned);
     let (at, value) = text.lines().enumerate().find_map(|(at, line)| Some((at, defines(line)?)))?;
     let value = value.split("/*").next().unwrap_or_default().split("//").next().unwrap_or_default();
-    let sign = ["||", "&&"].into_iter().find(|sign| value.contains(sign))?;
-    Some((
-        1 + at,
-        format!("TracedPkts has `{sign}`, whose value is 1, the class SEND_REQ: join classes by `|`"),
-    ))
+    let sign = ["||", "&&", ","].into_iter().find(|sign| value.contains(sign))?;
+    let means = match sign {
+        "," => "whose value is what follows the last one",
+        _ => "whose value is 1, the class SEND_REQ",
+    };
+    Some((1 + at, format!("TracedPkts has `{sign}`, {means}: join classes by `|`")))
 }
 
 /// An event's class, `e.packet.opcode` or `e.eventType`, whose first sign after the event stands at `at`.
@@ -554,6 +556,8 @@ mod tests {
         let (line, told) = joined("/* a law */\n#define TracedPkts (ACK || Open)\n").unwrap();
         assert!(line == 2 && told.contains("`||`") && told.contains("join classes by `|`"), "{told}");
         assert!(joined("#define TracedPkts (ACK && Open)\n").is_some());
+        let (_, comma) = joined("#define TracedPkts ACK, Open /* both */\n").unwrap();
+        assert!(comma.contains("`,`, whose value is what follows the last one"), "{comma}");
         for fine in
             ["#define TracedPkts (ACK | Open) /* one || the other */\n", "int recv() { return a || b; }\n"]
         {

@@ -52,3 +52,40 @@ fn a_packet_that_does_not_begin_with_its_four_words_does_not_compile() {
         "{error}"
     );
 }
+
+#[test]
+fn what_compiles_and_traps_or_only_looks_right_is_warned_of_with_what_to_do() {
+    let text = |before: &str, event: &str| {
+        format!(
+            "#define TracedPkts (ACK | Open)\ntypedef struct {{ int qpn, opcode, pktLength, ecn; }} PktHeader;\n\
+             typedef struct {{ uint32_t x; }} QPContext;\n{before}\nint recv() {{\n    Event e;\n    while (true) {{\n        \
+             pollEventSync(&e);\n        {event}\n        e.eventType = Done;\n        postEvent(&e);\n    }}\n}}\n"
+        )
+    };
+    for (before, event, expected) in [
+        (
+            "static uint8_t octets[8];",
+            "setRate(*(uint32_t *)(octets + 1));",
+            ["law.c:9:", "words lie at multiples of 4"],
+        ),
+        (
+            "static void hear(Event *e) { setRate(e->rate); }",
+            "hear(&e);",
+            ["law.c:4:", "`typedef Event Heard;`"],
+        ),
+    ] {
+        let Some(made) = made("traps", &text(before, event)) else { return };
+        let (_, warnings) = made.expect("it compiles");
+        assert!(expected.iter().all(|part| warnings.contains(part)), "{warnings}");
+    }
+    let sound =
+        "typedef Event Heard;\nstatic void hear(Heard *e) { updateContext(e->context.x, e->rate); }\n";
+    let text = text(sound, "hear(&e);").replace("    Event e;", "    Heard e;");
+    let Some(made) = made("traps", &text) else { return };
+    assert_eq!(made.map(|(_, warnings)| warnings).as_deref(), Ok(""));
+    let text = text.replace("(ACK | Open)", "ACK, Open");
+    let Some(made) = super::text::made("traps", &text) else { return };
+    let (_, warnings) = made.expect("it compiles");
+    assert!(warnings.starts_with("law.c:1: warning: TracedPkts has `,`"), "{warnings}");
+    assert_eq!(warnings.lines().count(), 1, "{warnings}");
+}
