@@ -240,7 +240,10 @@ fn mtu(text: &str) -> Result<Mtu, String> {
 
 /// A program's file is one that is there, or else one that came with us.
 fn law(text: &str, link: BitsPerSec) -> Result<Law, String> {
-    let read = |path: &Path| match (std::fs::read(path), path.to_str().and_then(roci_lab::program::shipped)) {
+    let read = |path: &Path| match (
+        roci_lab::program::octets(path),
+        path.to_str().and_then(roci_lab::program::shipped),
+    ) {
         (Err(error), Some(image)) if error.kind() == ErrorKind::NotFound => Ok(image.to_vec()),
         (octets, _) => octets,
     };

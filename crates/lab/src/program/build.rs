@@ -139,7 +139,7 @@ impl Build {
         if source.is_dir() {
             return refused("it is a folder; name a file of C");
         }
-        let text = fs::read(&source).map_err(|error| file(&source, error))?;
+        let text = super::octets(&source).map_err(|error| file(&source, error))?;
         if text.starts_with(b"\x7fELF") {
             return refused("it is an image already; `roci program check` takes it");
         }

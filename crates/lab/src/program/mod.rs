@@ -41,6 +41,7 @@ use roci_control::program::csr;
 pub use roci_control::program::csr::{CLASSES, Side, class_name};
 pub use roci_hart::Machine;
 use roci_nic::arch::spec::{Cores, Time};
+use std::io::Read;
 use std::path::Path;
 use std::{fs, io};
 
@@ -63,7 +64,27 @@ pub fn image(path: &Path) -> Result<Vec<u8>, String> {
         )),
         None => Err(error.to_string()),
     };
-    fs::read(path).or_else(absent)
+    octets(path).or_else(absent)
+}
+
+/// Octets of the longest file that is taken for a program or its text: more than any has.
+const LONGEST: u64 = 64 << 20;
+
+/// The octets of the file at `path`, where it is no longer than a program or its text may be, 64 MiB: what stands under its
+/// name may be anything, and some devices never end.
+///
+/// # Errors
+/// As of any file; [`io::ErrorKind::FileTooLarge`] where it is longer.
+pub fn octets(path: &Path) -> io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    fs::File::open(path)?.take(LONGEST + 1).read_to_end(&mut octets)?;
+    if octets.len() as u64 > LONGEST {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "it is longer than 64 MiB, as no program is",
+        ));
+    }
+    Ok(octets)
 }
 
 /// What cores are called that are no NIC's: riscv-mini's, where an instruction on a register takes two cycles.
@@ -179,5 +200,20 @@ mod tests {
             "{refused}"
         );
         assert!(image(Path::new(".")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_for_a_program_is_not_read_to_its_end() {
+        let path = std::env::temp_dir().join(format!("roci-too-long-{}.elf", std::process::id()));
+        let file = fs::File::create(&path).unwrap();
+        let refused = |length| {
+            file.set_len(length).unwrap();
+            image(&path).err()
+        };
+        let (fits, longer, endless) = (refused(LONGEST), refused(LONGEST + 1), refused(1 << 40));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(fits, None);
+        assert!(longer.is_some_and(|why| why.contains("longer than 64 MiB")));
+        assert!(endless.is_some_and(|why| why.contains("longer than 64 MiB")));
     }
 }
