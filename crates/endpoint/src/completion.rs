@@ -223,6 +223,7 @@ impl CompletionQueue {
             self.inner.armed.store(ANY, Ordering::SeqCst);
         }
         self.inner.settle();
+        self.device.send_waiting();
     }
 
     /// Waits for a notification that was asked for, and takes it. Without [`Progress::Thread`](crate::Progress::Thread)

@@ -546,12 +546,20 @@ impl DeviceInner {
         }
     }
 
+    /// Sends what waits for company, before somebody waits by other means than looking for completions.
+    pub(crate) fn send_waiting(&self) {
+        for cell in &self.cells {
+            cell.send_waiting();
+        }
+    }
+
     /// Waits for `event`, for `left` at most, or until it is time to go on.
     pub(crate) fn block(&self, event: RawFd, mut left: Option<Duration>) -> io::Result<()> {
         let mut fds = vec![(event, false)];
         let now = self.now();
         if self.progress == Progress::Caller {
             for cell in &self.cells {
+                cell.send_waiting();
                 fds.extend(cell.readable().map(|fd| (fd, false)));
                 let next = cell.next_wakeup(now).and_then(|next| clock::until(next, now));
                 left = next.map_or(left, |next| Some(left.map_or(next, |left| left.min(next))));
@@ -649,6 +657,7 @@ impl Core {
             replied_at: Instant::ZERO,
             answered_at: Instant::ZERO,
             habit: crate::habit::Habit::default(),
+            company: crate::company::Company::default(),
             has_ended: false,
             has_taken: false,
             unanswered: 0,

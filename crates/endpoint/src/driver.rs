@@ -205,8 +205,12 @@ impl Cell {
     pub(crate) fn progress(&self, pause: &Pause) {
         let Some(mut shard) = self.try_lock() else { return };
         self.table.catch_up(self.number, &mut shard.core);
-        let now = self.clock.now();
+        let mut now = self.clock.now();
         shard.core.habit.comes(Instant::from_ps(self.driven.load(Ordering::Relaxed)), now);
+        if shard.core.company.comes(now) {
+            shard.send(now);
+            now = self.clock.now();
+        }
         if shard.run(now) {
             pause.found(now);
         }
@@ -224,6 +228,7 @@ impl Cell {
         // Whoever has the lock does what there is to do.
         if let Some(mut shard) = self.try_lock() {
             shard.reply();
+            shard.send_waiting(self.clock.now());
         }
         self.driven.store(0, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) != 0 {
@@ -244,6 +249,20 @@ impl Cell {
         if next < asleep || shard.core.engine.has_work(0xff) {
             self.wake.signal();
         }
+    }
+
+    /// Whether the application drives the shard, and its thread leaves it alone at `now`.
+    #[inline]
+    pub(crate) fn is_driven(&self, now: Instant) -> bool {
+        let driven = Instant::from_ps(self.driven.load(Ordering::Relaxed));
+        driven != Instant::ZERO && now.since(driven) < GRACE
+    }
+
+    /// Sends what waits for company.
+    pub(crate) fn send_waiting(&self) {
+        let mut shard = self.lock();
+        let now = self.clock.now();
+        shard.send_waiting(now);
     }
 
     pub(crate) fn readable(&self) -> [RawFd; 3] {
@@ -280,6 +299,7 @@ impl Cell {
             // asked for.
             let now = self.clock.now();
             let is_over = now >= clock::END;
+            shard.send_left(now);
             if shard.run(now) {
                 busy = now;
                 pause.found(now);
@@ -318,6 +338,7 @@ impl Cell {
             && let Some(mut shard) = self.try_lock()
         {
             shard.reply();
+            shard.send_left(now);
         }
         // No sooner: an application whose core is a peer's for a slice would find that its thread had run the shard.
         Some(now + GRACE)
@@ -350,6 +371,7 @@ impl std::fmt::Debug for Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::company::Company;
     use crate::device::{Backend, Device, DeviceConfig, Progress};
     use crate::habit::Habit;
     use crate::io::MemoryWire;
@@ -497,6 +519,77 @@ mod tests {
         assert!(cell.left_until(driven + REPLY_WAIT).is_some());
         assert!(sent.poll().is_some_and(|completion| completion.is_ok()));
         assert_eq!(cell.left_until(driven + GRACE), None, "from now on the thread runs the shard");
+    }
+
+    /// Has `end` post two requests, of which the second waits, where it may: the program is taken to look in time.
+    fn post_two(end: &End) {
+        let cell = &end.device.inner.cells[0];
+        let write = || SendWr::write_inline(&[], crate::memory::RemoteMemory::default());
+        end.qp.post_send(write()).unwrap();
+        cell.lock().core.company = Company::returns();
+        cell.driven.store(u64::MAX >> 1, Ordering::SeqCst);
+        end.qp.post_send(write()).unwrap();
+    }
+
+    #[test]
+    fn what_waits_for_company_leaves_however_the_program_waits_for_its_end() {
+        let ways: [fn(End); 6] = [
+            |end| drop(end.cq.poll()),
+            |end| drop(end.cq.wait(Duration::from_millis(1))),
+            |end| end.cq.req_notify(false),
+            |end| end.device.hand_over(),
+            |end| {
+                drop(end.device.inner.block(end.device.inner.cells[0].wake.as_raw_fd(), Some(Duration::ZERO)))
+            },
+            |end| drop(end.qp),
+        ];
+        for (number, way) in ways.into_iter().enumerate() {
+            let [near, far] = pair(&MemoryWire::new(1), Progress::Caller, |qp| qp);
+            let arrived = || {
+                far.device.progress();
+                far.device.counters().received
+            };
+            post_two(&near);
+            assert_eq!(arrived(), 1, "the first alone");
+            way(near);
+            assert_eq!(arrived(), 2, "way {number}");
+        }
+    }
+
+    #[test]
+    fn nothing_waits_for_company_while_the_thread_runs_the_shard_or_nothing_is_on_its_way() {
+        let [near, far] = pair(&MemoryWire::new(1), Progress::Caller, |qp| qp);
+        let cell = &near.device.inner.cells[0];
+        let write = || SendWr::write_inline(&[], crate::memory::RemoteMemory::default());
+        let mut sent = 0;
+        for (driven, is_busy) in [(0, true), (u64::MAX >> 1, false)] {
+            if is_busy {
+                near.qp.post_send(write()).unwrap();
+                sent += 1;
+            }
+            cell.lock().core.company = Company::returns();
+            cell.driven.store(driven, Ordering::SeqCst);
+            near.qp.post_send(write()).unwrap();
+            sent += 1;
+            far.device.progress();
+            assert_eq!(far.device.counters().received, sent);
+            far.device.inner.cells[0].hand_over();
+            while near.cq.poll().is_some() {}
+        }
+    }
+
+    #[test]
+    fn what_a_program_posts_that_never_looks_is_sent_by_the_thread() {
+        let [near, far] = pair(&MemoryWire::new(1), DeviceConfig::default().progress, |qp| qp);
+        post_two(&near);
+        let cell = &near.device.inner.cells[0];
+        // As if it had looked for the last time now.
+        cell.driven.store(near.device.inner.now().as_ps(), Ordering::SeqCst);
+        let begin = near.device.inner.passed();
+        while far.device.counters().received < 2 {
+            assert!(near.device.inner.passed() - begin < Duration::from_secs(20), "it is sent");
+            std::thread::sleep(WHILE / 300);
+        }
     }
 
     #[test]

@@ -108,6 +108,7 @@ pub mod asynchronous;
 pub mod bridge;
 mod clock;
 pub mod cm;
+mod company;
 pub mod completion;
 pub mod congestion;
 pub mod control;

@@ -552,15 +552,18 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Posts a request; what can leave leaves before this returns.
+    /// Posts a request; what can leave leaves before this returns. But short ones of a program that posts one after the other, while
+    /// others of the queue pair are on their way, may wait for the next of them, for some microseconds: until the program looks for
+    /// completions, waits, or asks for notifications. One that was not seen to do so soon after it has posted has nothing wait.
     ///
     /// # Errors
     /// [`Refused`] says why, and has the request. In the error state it is accepted and flushed.
     pub fn post_send(&self, mut request: SendWr) -> Result<(), Box<Refused<SendWr>>> {
         let mut shard = self.device.cells[self.shard].lock();
         let now = self.device.now();
+        let octets = request.octets_sent();
         let posted = shard.core.post_send(now, self.place, self.pd, &mut request);
-        self.send(shard, now);
+        self.send(shard, now, 1, octets);
         posted.map_err(|error| Box::new(Refused::alone(error, request)))
     }
 
@@ -582,21 +585,22 @@ impl QueuePair {
             let is_last = some.len() < AT_ONCE;
             let mut shard = self.device.cells[self.shard].lock();
             let now = self.device.now();
+            let octets = some.iter().map(SendWr::octets_sent).sum();
             let refused = some.iter_mut().enumerate().find_map(|(place, request)| {
                 Some((place, shard.core.post_send(now, self.place, self.pd, request).err()?))
             });
             if let Some((place, error)) = refused {
-                self.send(shard, now);
+                self.send(shard, now, place, octets);
                 let request = some.remove(place);
                 let (posted, rest) = (posted + place, some.split_off(place));
                 return Err(Box::new(Refused { error, request, posted, rest }));
             }
             posted += some.len();
-            some.clear();
             if is_last {
-                self.send(shard, now);
+                self.send(shard, now, some.len(), octets);
                 return Ok(posted);
             }
+            some.clear();
         }
     }
 
@@ -613,10 +617,11 @@ impl QueuePair {
             let request = requests.remove(place);
             return Err(Box::new(Refused { error, request, posted: 0, rest: requests }));
         }
+        let octets = requests.iter().map(SendWr::octets_sent).sum();
         let posted = requests.iter_mut().enumerate().find_map(|(place, request)| {
             Some((place, shard.core.post_send(now, self.place, self.pd, request).err()?))
         });
-        self.send(shard, now);
+        self.send(shard, now, requests.len(), octets);
         match posted {
             None => Ok(()),
             // Nothing has come between: they were judged under the same lock.
@@ -627,14 +632,29 @@ impl QueuePair {
         }
     }
 
-    /// Sends what was posted until `now`.
-    fn send(&self, mut shard: MutexGuard<'_, Shard>, now: Instant) {
+    /// Sends what was posted until `now`, of which so many requests with so many octets are new, unless they wait for company.
+    fn send(&self, mut shard: MutexGuard<'_, Shard>, now: Instant, requests: usize, octets: usize) {
         // One that posts as requests end streams, and its peer may do the same and wait for what waits here.
         if !std::mem::take(&mut shard.core.has_ended) && !shard.core.replies.is_empty() {
             shard.core.answered_at = now;
         }
-        shard.push(now);
-        self.device.cells[self.shard].nudge(&shard, now);
+        let cell = &self.device.cells[self.shard];
+        let may_wait = cell.is_driven(now) && self.has_others_than(&shard, requests);
+        if shard.core.company.waits(now, requests, octets, may_wait) {
+            shard.hold(now);
+        } else {
+            shard.push(now);
+            let now = self.device.now();
+            shard.core.company.posted(now);
+        }
+        cell.nudge(&shard, now);
+    }
+
+    /// Whether it has something on its way besides the last so many requests. Datagrams never have: nothing says how many of them
+    /// the peer can take at once.
+    fn has_others_than(&self, shard: &Shard, requests: usize) -> bool {
+        let Some(Some(entry)) = shard.core.entries.get(self.place as usize) else { return false };
+        self.is_connected && (entry.room.0 - entry.sends_left) as usize > requests
     }
 
     /// Posts a receive request.
@@ -661,6 +681,10 @@ impl Drop for QueuePair {
         // What has been received is acknowledged before: the device may close next, and the peer would ask for it until it gives up.
         shard.reply();
         let now = self.device.now();
+        // And what was posted leaves before, as far as it can.
+        if shard.core.company.is_there() {
+            shard.send(now);
+        }
         shard.core.destroy(now, self.place);
     }
 }

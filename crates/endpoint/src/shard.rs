@@ -3,6 +3,7 @@
 //! `receive` and `transmit` are its two directions; here stands what they share.
 
 use crate::clock::{self, Clock};
+use crate::company::Company;
 use crate::completion::CqInner;
 use crate::counters::Tally;
 use crate::event::{Event, EventQueue};
@@ -133,6 +134,8 @@ pub(crate) struct Core {
     pub(crate) answered_at: Instant,
     /// Whether the application that drives the shard will be back before they are missed.
     pub(crate) habit: Habit,
+    /// Whether what is posted leaves at once.
+    pub(crate) company: Company,
     /// Whether a send request has ended since the application posted something.
     pub(crate) has_ended: bool,
     /// Whether the completion of a receive has been delivered since the application drove the shard last.
@@ -222,6 +225,7 @@ impl Shard {
     /// the next one.
     pub(crate) fn send(&mut self, now: Instant) -> bool {
         let Self { io, core } = self;
+        core.company.leaves();
         let before = core.batch.passed();
         core.fill(now, io.as_mut());
         core.emit(io.as_mut());
@@ -244,6 +248,28 @@ impl Shard {
         self.core.settle(now);
         self.send(now);
         self.core.complete();
+    }
+
+    /// After something was posted that waits for company: delivers what has ended all the same.
+    pub(crate) fn hold(&mut self, now: Instant) {
+        self.core.settle(now);
+        self.core.complete();
+    }
+
+    /// Sends what waits for company, as the application is about to wait by other means than looking.
+    pub(crate) fn send_waiting(&mut self, now: Instant) {
+        self.core.company.doubt();
+        if self.core.company.is_there() {
+            self.send(now);
+        }
+    }
+
+    /// Sends what waits for company in the program's place.
+    pub(crate) fn send_left(&mut self, now: Instant) {
+        if self.core.company.is_there() {
+            self.core.company.is_found(now);
+            self.send(now);
+        }
     }
 
     /// When the shard has to run again though nothing arrives: `now` where it has more to do.

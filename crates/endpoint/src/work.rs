@@ -204,6 +204,14 @@ impl SendWr {
         self
     }
 
+    /// Octets that leave with it.
+    pub(crate) fn octets_sent(&self) -> usize {
+        match self.operation {
+            Operation::Send(_) | Operation::Write { .. } | Operation::Datagram { .. } => self.payload.len(),
+            _ => 0,
+        }
+    }
+
     /// Takes the slice back out of a request that was refused; the first of several.
     pub fn into_slice(self) -> Option<Slice> {
         self.into_slices().into_iter().next()
