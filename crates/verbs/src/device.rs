@@ -144,10 +144,11 @@ pub(crate) fn address_of(gid: &abi::Gid) -> IpAddr {
 /// A number by which a device is known, in network order.
 fn guid_of(address: IpAddr) -> u64 {
     let gid = gid_of(address);
-    // Locally administered; of IPv6 the half that tells hosts apart.
+    // Locally administered; of IPv6 the half that tells hosts apart, changed by the network's, for a host may have the same half in several.
+    let [network, host] = gid.raw.map(u64::from_be_bytes);
     let host = match address {
-        IpAddr::V4(_) => u64::from_be_bytes(gid.raw[1]) & 0xffff_ffff | 0x0200_00ff << 32,
-        IpAddr::V6(_) => u64::from_be_bytes(gid.raw[1]),
+        IpAddr::V4(_) => host & 0xffff_ffff | 0x0200_00ff << 32,
+        IpAddr::V6(_) => host ^ network.wrapping_mul(0x9e37_79b9_7f4a_7c15),
     };
     host.to_be()
 }
@@ -510,4 +511,17 @@ pub unsafe extern "C" fn ibv_query_pkey(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_get_pkey_index(_context: *mut abi::Context, port: u8, key: u16) -> c_int {
     if port == 1 && key == 0xffff { 0 } else { -1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_of_one_host_in_several_networks_have_guids_of_their_own() {
+        let addresses = ["fd00::5", "fd00:0:0:1::5", "fd01::5", "fd00::6", "10.0.0.5", "10.0.1.5"];
+        let guids: std::collections::HashSet<u64> =
+            addresses.iter().map(|text| guid_of(text.parse().unwrap_or_else(|_| unreachable!()))).collect();
+        assert_eq!(guids.len(), addresses.len());
+    }
 }
