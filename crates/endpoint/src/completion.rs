@@ -236,6 +236,12 @@ impl CompletionQueue {
         let notified = sys::wait(&[(self.inner.event.as_raw_fd(), false)], timeout)?;
         Ok(self.inner.event.clear() || notified)
     }
+
+    /// Takes one notification, if there is any: who asked twice, as the first had been given already, takes two, as programs that count
+    /// them expect (`ibv_get_cq_event`). [`wait_notify`](Self::wait_notify) takes all that are there.
+    pub fn take_notify(&self) -> bool {
+        self.inner.event.take()
+    }
 }
 
 #[cfg(feature = "tokio")]
@@ -307,6 +313,25 @@ mod tests {
         cq.req_notify(true);
         waited_for(plain());
         assert!(is_notified(10_000), "any was asked for, and not taken back");
+    }
+
+    #[test]
+    fn notifications_can_be_taken_one_by_one_or_all_together() {
+        let [near, far] = threads();
+        for takes_all in [false, true] {
+            for _ in 0..3 {
+                far.cq.req_notify(false);
+                far.qp.post_recv(RecvWr::empty()).unwrap();
+                near.qp.post_send(SendWr::send_inline(&[])).unwrap();
+                far.cq.wait(Duration::from_secs(20)).unwrap();
+            }
+            let mut left = 3;
+            if takes_all {
+                assert!(far.cq.wait_notify(Some(Duration::ZERO)).unwrap());
+                left = 0;
+            }
+            assert_eq!((0..5).filter(|_| far.cq.take_notify()).count(), left);
+        }
     }
 
     #[test]

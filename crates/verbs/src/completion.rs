@@ -12,7 +12,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// A channel: readable while one of its queues has a notification that was asked for.
 #[repr(C)]
@@ -156,7 +155,7 @@ pub unsafe extern "C" fn ibv_get_cq_event(
                 let queue = std::ptr::with_exposed_provenance_mut::<Queue>(place);
                 // Another thread may have taken it, or the queue away.
                 let queues = Channel::of(channel).queues();
-                if queues.contains(&place) && (*queue).cq.wait_notify(Some(Duration::ZERO)).unwrap_or(false) {
+                if queues.contains(&place) && (*queue).cq.take_notify() {
                     (*queue).told.another();
                     cq.write(queue.cast());
                     cq_context.write((*queue).base.cq_context);

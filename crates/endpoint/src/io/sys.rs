@@ -554,16 +554,35 @@ impl EventFd {
 
     /// Makes it readable.
     pub(crate) fn signal(&self) {
-        let one = 1u64.to_ne_bytes();
+        self.add(1);
+    }
+
+    fn add(&self, signals: u64) {
+        let signals = signals.to_ne_bytes();
         // SAFETY: eight octets are given. It fails only where the counter is at its end, and then it is readable.
-        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        unsafe { libc::write(self.0.as_raw_fd(), signals.as_ptr().cast(), signals.len()) };
     }
 
     /// Makes it unreadable; whether it was readable.
     pub(crate) fn clear(&self) -> bool {
+        self.taken() > 0
+    }
+
+    /// Takes one signal of those that have been given; whether there was any.
+    pub(crate) fn take(&self) -> bool {
+        let taken = self.taken();
+        if taken > 1 {
+            self.add(taken - 1);
+        }
+        taken > 0
+    }
+
+    /// Takes all signals; gives how many.
+    fn taken(&self) -> u64 {
         let mut count = [0u8; 8];
         // SAFETY: eight octets of room are given.
-        unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) == 8 }
+        let read = unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+        if read == 8 { u64::from_ne_bytes(count) } else { 0 }
     }
 }
 
