@@ -172,7 +172,7 @@ unsafe extern "C" fn set_part(qp: *mut abi::QpEx, lkey: u32, addr: u64, length: 
 
 unsafe extern "C" fn set_parts(qp: *mut abi::QpEx, count: usize, list: *const abi::Sge) {
     let mut building = of(qp).batch.building();
-    if count > posting::PARTS.cast_unsigned() as usize {
+    if count > of(qp).cap().max_send_sge as usize {
         building.error = libc::EINVAL;
     } else if count > 0 {
         building.parts = std::slice::from_raw_parts(list, count).to_vec();
@@ -192,5 +192,9 @@ unsafe extern "C" fn set_inline_list(qp: *mut abi::QpEx, count: usize, list: *co
             octets.extend_from_slice(std::slice::from_raw_parts(buffer.addr.cast::<u8>(), buffer.length));
         }
     }
-    of(qp).batch.building().octets = Some(octets);
+    let mut building = of(qp).batch.building();
+    if octets.len() > of(qp).cap().max_inline_data as usize {
+        building.error = libc::EINVAL;
+    }
+    building.octets = Some(octets);
 }

@@ -100,17 +100,21 @@ pub(crate) enum Data<'a> {
     Octets(Vec<u8>),
 }
 
-/// A list with its length.
-unsafe fn parts<'a>(list: *const abi::Sge, count: c_int) -> Result<&'a [abi::Sge], c_int> {
-    match count {
-        0 => Ok(&[]),
-        1..=PARTS if !list.is_null() => Ok(std::slice::from_raw_parts(list, count.cast_unsigned() as usize)),
+/// A list with its length, which is `most` at most: what the queue was made for.
+unsafe fn parts<'a>(list: *const abi::Sge, count: c_int, most: u32) -> Result<&'a [abi::Sge], c_int> {
+    match u32::try_from(count) {
+        Ok(0) => Ok(&[]),
+        Ok(count) if count <= most && !list.is_null() => Ok(std::slice::from_raw_parts(list, count as usize)),
         _ => Err(libc::EINVAL),
     }
 }
 
-/// The octets of parts, wherever they are.
-unsafe fn copied(parts: &[abi::Sge]) -> Vec<u8> {
+/// The octets of parts, wherever they are, where they are `most` at most.
+unsafe fn copied(parts: &[abi::Sge], most: u32) -> Result<Vec<u8>, c_int> {
+    let length: u64 = parts.iter().map(|part| u64::from(part.length)).sum();
+    if length > most.into() {
+        return Err(libc::EINVAL);
+    }
     let mut octets = Vec::new();
     for part in parts {
         let start = std::ptr::with_exposed_provenance::<u8>(usize::try_from(part.addr).unwrap_or(0));
@@ -118,7 +122,7 @@ unsafe fn copied(parts: &[abi::Sge]) -> Vec<u8> {
             octets.extend_from_slice(std::slice::from_raw_parts(start, part.length as usize));
         }
     }
-    octets
+    Ok(octets)
 }
 
 /// Parts as buffers; those without octets are left out, whatever their keys.
@@ -332,7 +336,8 @@ fn forget(qp: &QueuePair, names: Vec<Option<u64>>) {
 }
 
 unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
-    let parts = parts(wr.sg_list, wr.num_sge)?;
+    let cap = qp.cap();
+    let parts = parts(wr.sg_list, wr.num_sge, cap.max_send_sge)?;
     let mut asked = asked(wr);
     if qp.is_datagrams() {
         let it = wr.wr.ud;
@@ -343,7 +348,7 @@ unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
     }
     let data = match wr.send_flags & flags::INLINE {
         0 => Data::Parts(parts),
-        _ => Data::Octets(copied(parts)),
+        _ => Data::Octets(copied(parts, cap.max_inline_data)?),
     };
     request(qp, &asked, data)
 }
@@ -355,13 +360,14 @@ struct Datagrams {
     domain: *mut abi::Pd,
 }
 
-/// A receive request; for the queue pair of `datagrams` the first octets are a header's, under the name that is given as well.
+/// A receive request of `most` parts at most; for the queue pair of `datagrams` the first octets are a header's, under the name that is given as well.
 unsafe fn receive(
     context: &Context,
     wr: &abi::RecvWr,
+    most: u32,
     datagrams: Option<Datagrams>,
 ) -> Result<(RecvWr, Option<u64>), c_int> {
-    let (list, regions) = (parts(wr.sg_list, wr.num_sge)?, &context.regions);
+    let (list, regions) = (parts(wr.sg_list, wr.num_sge, most)?, &context.regions);
     let mut name = None;
     let mut into = if let Some(Datagrams { number, domain }) = datagrams {
         let (front, rest) = split(list, abi::GRH).ok_or(libc::EINVAL)?;
@@ -395,16 +401,17 @@ fn split(parts: &[abi::Sge], length: u32) -> Option<(Vec<abi::Sge>, Vec<abi::Sge
     (left == 0).then_some((front, rest))
 }
 
-/// Posts a list one after the other.
+/// Posts a list one after the other, to a queue that takes `most` parts.
 unsafe fn receives(
     context: &Context,
     mut wr: *mut abi::RecvWr,
     bad: *mut *mut abi::RecvWr,
+    most: u32,
     datagrams: Option<Datagrams>,
     post: impl Fn(RecvWr) -> Result<(), c_int>,
 ) -> c_int {
     while !wr.is_null() {
-        let posted = receive(context, &*wr, datagrams).and_then(|(request, name)| {
+        let posted = receive(context, &*wr, most, datagrams).and_then(|(request, name)| {
             post(request).inspect_err(|_| {
                 drop(datagrams.zip(name).and_then(|(of, name)| context.special().take(of.number, name)));
             })
@@ -428,7 +435,7 @@ pub(crate) unsafe extern "C" fn post_recv(
     let it = QueuePair::of(qp);
     let datagrams =
         it.is_datagrams().then(|| Datagrams { number: it.qp.qp_num().get(), domain: it.domain() });
-    receives(it.context(), wr, bad, datagrams, |request| {
+    receives(it.context(), wr, bad, it.cap().max_recv_sge, datagrams, |request| {
         it.qp.post_recv(request).map_err(|refused| refusal(refused.error))
     })
 }
@@ -438,7 +445,8 @@ pub(crate) unsafe extern "C" fn post_srq_recv(
     wr: *mut abi::RecvWr,
     bad: *mut *mut abi::RecvWr,
 ) -> c_int {
-    receives(Context::of((*srq).context), wr, bad, None, |request| {
-        Shared::of(srq).srq.post_recv(request).map_err(|refused| refusal(refused.error))
+    let it = Shared::of(srq);
+    receives(Context::of((*srq).context), wr, bad, it.max_sge, None, |request| {
+        it.srq.post_recv(request).map_err(|refused| refusal(refused.error))
     })
 }

@@ -16,6 +16,9 @@ use std::sync::{Mutex, PoisonError};
 /// READs and atomics that may be outstanding, at either end.
 pub(crate) const READS: u8 = 16;
 
+/// Octets inline that every queue pair takes.
+const INLINE_MIN: u32 = 64;
+
 #[repr(C)]
 pub(crate) struct QueuePair {
     /// All of it, whether it was made to be posted to by calls or not.
@@ -42,6 +45,11 @@ impl QueuePair {
 
     pub(crate) unsafe fn of<'a>(qp: *mut abi::Qp) -> &'a Self {
         &*qp.cast::<Self>()
+    }
+
+    /// What it was made for.
+    pub(crate) fn cap(&self) -> abi::QpCap {
+        self.init.cap
     }
 
     pub(crate) fn is_datagrams(&self) -> bool {
@@ -134,6 +142,8 @@ unsafe fn create(
     }
     cap.max_send_sge = cap.max_send_sge.max(1);
     cap.max_recv_sge = cap.max_recv_sge.max(1);
+    // A NIC's requests have room for so many whether asked for or not, and some programs take it for granted.
+    cap.max_inline_data = cap.max_inline_data.max(INLINE_MIN);
     let (domain, context) = (Domain::of(pd), Context::of((*pd).context));
     let (sends, receives) = (Queue::of(init.send_cq), Queue::of(init.recv_cq));
     let builder = domain.pd.create_qp(&sends.cq, &receives.cq);

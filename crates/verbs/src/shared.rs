@@ -14,7 +14,8 @@ pub(crate) struct Shared {
     base: abi::Srq,
     pub(crate) srq: SharedReceiveQueue,
     pub(crate) users: AtomicU32,
-    max_sge: u32,
+    /// Parts that each of its requests may have.
+    pub(crate) max_sge: u32,
     pub(crate) told: Told,
 }
 
