@@ -53,11 +53,14 @@ pub struct Context {
     pub abi_compat: *mut c_void,
 }
 
+pub type CreateCqEx = unsafe extern "C" fn(*mut Context, *mut CqInitAttrEx) -> *mut CqEx;
 pub type CreateQpEx = unsafe extern "C" fn(*mut Context, *mut QpInitAttrEx) -> *mut Qp;
 
 /// The end of `struct verbs_context`, which grows at its beginning and says by `sz` how much of it there is.
 #[repr(C)]
 pub struct VerbsContext {
+    pub create_cq_ex: CreateCqEx,
+    pub _priv_to_open_qp: [Absent; 7],
     pub create_qp_ex: CreateQpEx,
     pub get_srq_num_create_srq_ex_open_xrcd_close_xrcd: [Absent; 4],
     pub _abi_placeholder3: u64,
@@ -103,6 +106,47 @@ pub struct Cq {
     pub cond: libc::pthread_cond_t,
     pub comp_events_completed: u32,
     pub async_events_completed: u32,
+}
+
+/// A completion queue whose completions are read one by one (`ibv_start_poll` and on).
+#[repr(C)]
+pub struct CqEx {
+    /// The fields of `Cq`, in the same places.
+    pub cq_base: Cq,
+    pub comp_mask: u32,
+    pub status: c_uint,
+    pub wr_id: u64,
+    pub start_poll: unsafe extern "C" fn(*mut CqEx, *mut PollCqAttr) -> c_int,
+    pub next_poll: unsafe extern "C" fn(*mut CqEx) -> c_int,
+    pub end_poll: unsafe extern "C" fn(*mut CqEx),
+    pub read_opcode: unsafe extern "C" fn(*mut CqEx) -> c_uint,
+    pub read_vendor_err: unsafe extern "C" fn(*mut CqEx) -> u32,
+    pub read_byte_len: unsafe extern "C" fn(*mut CqEx) -> u32,
+    pub read_imm_data: unsafe extern "C" fn(*mut CqEx) -> u32,
+    pub read_qp_num: unsafe extern "C" fn(*mut CqEx) -> u32,
+    pub read_src_qp: unsafe extern "C" fn(*mut CqEx) -> u32,
+    pub read_wc_flags: unsafe extern "C" fn(*mut CqEx) -> c_uint,
+    pub read_slid: unsafe extern "C" fn(*mut CqEx) -> u32,
+    pub read_sl: unsafe extern "C" fn(*mut CqEx) -> u8,
+    pub read_dlid_path_bits: unsafe extern "C" fn(*mut CqEx) -> u8,
+    pub read_completion_ts_cvlan_flow_tag_tm_info_wallclock: [Absent; 5],
+}
+
+#[repr(C)]
+pub struct PollCqAttr {
+    pub comp_mask: u32,
+}
+
+#[repr(C)]
+pub struct CqInitAttrEx {
+    pub cqe: u32,
+    pub cq_context: *mut c_void,
+    pub channel: *mut CompChannel,
+    pub comp_vector: u32,
+    pub wc_flags: u64,
+    pub comp_mask: u32,
+    pub flags: u32,
+    pub parent_domain: *mut Pd,
 }
 
 #[repr(C)]

@@ -4,9 +4,11 @@ use crate::device::{self, Context};
 use crate::events::Told;
 use crate::memory::free;
 use crate::posting::{self, Note};
+use crate::reading::{self, Reading};
 use crate::{abi, code, errno, none};
 use libc::{c_int, c_uint, c_void};
 use roci_endpoint::{CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
+use std::cell::UnsafeCell;
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
@@ -24,7 +26,9 @@ struct Channel {
 
 #[repr(C)]
 pub(crate) struct Queue {
-    base: abi::Cq,
+    /// All of it, whether it was made to be read one by one or not. The program, and who polls for it, write there.
+    base: UnsafeCell<abi::CqEx>,
+    pub(crate) reading: Reading,
     pub(crate) cq: CompletionQueue,
     pub(crate) users: AtomicU32,
     /// Completions on their way from the one to the other form.
@@ -86,7 +90,7 @@ pub unsafe extern "C" fn ibv_create_cq(
         Err(error) => return none(errno(&error)),
     };
     let queue = Box::into_raw(Box::new(Queue {
-        base: abi::Cq {
+        base: UnsafeCell::new(reading::made(abi::Cq {
             context,
             channel,
             cq_context,
@@ -96,7 +100,8 @@ pub unsafe extern "C" fn ibv_create_cq(
             cond: libc::PTHREAD_COND_INITIALIZER,
             comp_events_completed: 0,
             async_events_completed: 0,
-        },
+        })),
+        reading: Reading::default(),
         cq,
         users: AtomicU32::new(0),
         taken: Mutex::default(),
@@ -158,7 +163,7 @@ pub unsafe extern "C" fn ibv_get_cq_event(
                 if queues.contains(&place) && (*queue).cq.take_notify() {
                     (*queue).told.another();
                     cq.write(queue.cast());
-                    cq_context.write((*queue).base.cq_context);
+                    cq_context.write((*queue.cast::<abi::Cq>()).cq_context);
                     return 0;
                 }
             }
@@ -205,7 +210,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut abi::Cq, most: c_int, wc: *mut 
 }
 
 /// A completion as C has it; `None` where it is of a request that was to have none.
-fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> {
+pub(crate) fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> {
     use CompletionKind as Kind;
     let opcode = match it.opcode {
         Kind::Send => abi::wc::SEND,

@@ -3,7 +3,7 @@
 use crate::abi;
 use crate::memory::Regions;
 use crate::queue_pair::QueuePair;
-use crate::{calls, code, completion, errno, none, posting, queue_pair};
+use crate::{calls, code, completion, errno, none, posting, queue_pair, reading};
 use libc::{c_char, c_int, c_uint, c_void, size_t, ssize_t};
 use roci_endpoint::{Device, Events, Mtu, addresses};
 use std::collections::HashMap;
@@ -229,6 +229,8 @@ unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi:
     let absent = std::ptr::null();
     let context = Box::new(Context {
         base: abi::VerbsContext {
+            create_cq_ex: reading::create_cq_ex,
+            _priv_to_open_qp: [absent; 7],
             create_qp_ex: queue_pair::create_qp_ex,
             get_srq_num_create_srq_ex_open_xrcd_close_xrcd: [absent; 4],
             _abi_placeholder3: 0,

@@ -13,6 +13,7 @@
 //! | [`device`] | devices, ports, GIDs, contexts |
 //! | [`memory`] | protection domains, memory regions, address handles |
 //! | [`completion`] | completion channels and queues |
+//! | `reading` | completions, read one by one from extended queues |
 //! | [`queue_pair`] | queue pairs and their states |
 //! | [`shared`] | shared receive queues |
 //! | `mapped` | whether the program has the memory that it registers |
@@ -44,6 +45,7 @@ mod mapped;
 pub mod memory;
 mod posting;
 pub mod queue_pair;
+mod reading;
 pub mod refused;
 pub mod shared;
 

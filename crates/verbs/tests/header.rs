@@ -37,6 +37,11 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         Mr "struct ibv_mr": context, pd, addr, length, handle, lkey, rkey;
         CompChannel "struct ibv_comp_channel": context, fd, refcnt;
         Cq "struct ibv_cq": context, channel, cq_context, handle, cqe, mutex, cond, comp_events_completed, async_events_completed;
+        CqEx "struct ibv_cq_ex": comp_mask, status, wr_id, start_poll, next_poll, end_poll, read_opcode, read_vendor_err, read_byte_len,
+            read_imm_data, read_qp_num, read_src_qp, read_wc_flags, read_slid, read_sl, read_dlid_path_bits,
+            read_completion_ts_cvlan_flow_tag_tm_info_wallclock as "read_completion_ts";
+        PollCqAttr "struct ibv_poll_cq_attr": comp_mask;
+        CqInitAttrEx "struct ibv_cq_init_attr_ex": cqe, cq_context, channel, comp_vector, wc_flags, comp_mask, flags, parent_domain;
         Srq "struct ibv_srq": context, srq_context, pd, handle, mutex, cond, events_completed;
         Qp "struct ibv_qp": context, qp_context, pd, send_cq, recv_cq, srq, handle, qp_num, state, qp_type, mutex, cond, events_completed;
         QpEx "struct ibv_qp_ex": comp_mask, wr_id, wr_flags, wr_atomic_cmp_swp, wr_atomic_fetch_add, wr_rdma_read, wr_rdma_write,
@@ -69,6 +74,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
     };
     // The end of a structure that grows at its beginning.
     let tail = [
+        ("create_cq_ex", offset_of!(abi::VerbsContext, create_cq_ex)),
         ("create_qp_ex", offset_of!(abi::VerbsContext, create_qp_ex)),
         ("sz", offset_of!(abi::VerbsContext, sz)),
         ("context", offset_of!(abi::VerbsContext, context)),

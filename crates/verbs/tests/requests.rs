@@ -4,6 +4,7 @@
     unsafe_code,
     clippy::undocumented_unsafe_blocks,
     clippy::unwrap_used,
+    clippy::disallowed_methods,
     reason = "tests, of an interface whose conditions the manual pages have"
 )]
 
@@ -63,6 +64,87 @@ fn a_queue_that_asked_again_after_it_was_told_has_both_notifications_taken_one_b
         ibv_ack_cq_events(cq, 2);
         assert_eq!(roci_verbs::queue_pair::ibv_destroy_qp(other), 0);
         assert_eq!((ibv_destroy_cq(cq), ibv_destroy_comp_channel(channel)), (0, 0));
+    }
+    near.close();
+    far.close();
+}
+
+/// The call that `ibv_create_cq_ex` of the header makes.
+unsafe fn create_cq_ex(context: *mut abi::Context, wc_flags: u64) -> *mut abi::CqEx {
+    unsafe {
+        let around = context.byte_sub(std::mem::offset_of!(abi::VerbsContext, context));
+        let mut init: abi::CqInitAttrEx = std::mem::zeroed();
+        (init.cqe, init.wc_flags) = (16, wc_flags);
+        ((*around.cast::<abi::VerbsContext>()).create_cq_ex)(context, &raw mut init)
+    }
+}
+
+#[test]
+fn completions_of_an_extended_queue_are_read_one_by_one() {
+    let [mut near, mut far] = connected();
+    unsafe {
+        // Times are not told.
+        assert!(create_cq_ex(near.context, 1 << 7).is_null());
+        assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EOPNOTSUPP));
+        let ex = create_cq_ex(near.context, 0x7f);
+        assert!(!ex.is_null());
+        let mut init = attributes(ex.cast(), abi::qp_type::RC, null_mut());
+        let qp = roci_verbs::queue_pair::ibv_create_qp(near.pd, &raw mut init);
+        let first = near.qp;
+        let ordinary = near.cq;
+        (near.qp, near.cq) = (qp, ex.cast());
+        let mut init = attributes(far.cq, abi::qp_type::RC, null_mut());
+        let other = roci_verbs::queue_pair::ibv_create_qp(far.pd, &raw mut init);
+        let second = far.qp;
+        far.qp = other;
+        [&near, &far].into_iter().for_each(End::initialize);
+        near.connect(&far);
+        far.connect(&near);
+        let mut attr = abi::PollCqAttr { comp_mask: 0 };
+        let it = &raw mut *ex;
+        assert_eq!(((*it).start_poll)(ex, &raw mut attr), libc::ENOENT);
+        for wr_id in [1, 2] {
+            near.receive(wr_id, &mut [near.part(100 * wr_id, 64)]);
+        }
+        for (length, opcode) in [(5, abi::wr_opcode::SEND), (7, abi::wr_opcode::SEND_WITH_IMM)] {
+            let mut parts = [far.part(0, length)];
+            let mut wr = request(9, opcode, &mut parts, SIGNALED);
+            assert_eq!((far.post(&mut wr), far.completion().status), (0, 0));
+        }
+        let begin = std::time::Instant::now();
+        while ((*it).start_poll)(ex, &raw mut attr) != 0 {
+            assert!(begin.elapsed() < std::time::Duration::from_secs(20), "a completion comes");
+        }
+        let read = || ((*it).wr_id, (*it).status, ((*it).read_byte_len)(ex), ((*it).read_wc_flags)(ex));
+        assert_eq!(read(), (1, abi::wc::SUCCESS, 5, 0));
+        // Another thread that starts waits for the end.
+        let address = ex.expose_provenance();
+        std::thread::scope(|scope| {
+            let starts = scope.spawn(move || {
+                let ex = std::ptr::with_exposed_provenance_mut::<abi::CqEx>(address);
+                let mut attr = abi::PollCqAttr { comp_mask: 0 };
+                ((*ex).start_poll)(ex, &raw mut attr)
+            });
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(!starts.is_finished());
+            while ((*it).next_poll)(ex) != 0 {
+                assert!(begin.elapsed() < std::time::Duration::from_secs(20), "another comes");
+            }
+            assert_eq!(read(), (2, abi::wc::SUCCESS, 7, abi::wc::WITH_IMM));
+            assert_eq!(((*it).read_imm_data)(ex), 0x0403_0201u32.to_be());
+            assert_eq!((((*it).read_opcode)(ex), ((*it).read_qp_num)(ex)), (abi::wc::RECV, (*qp).qp_num));
+            ((*it).end_poll)(ex);
+            assert_eq!(starts.join().unwrap(), libc::ENOENT);
+        });
+        // It is a queue as others are, too.
+        near.receive(3, &mut [near.part(0, 64)]);
+        let mut parts = [far.part(0, 3)];
+        let mut wr = request(9, abi::wr_opcode::SEND, &mut parts, SIGNALED);
+        assert_eq!((far.post(&mut wr), near.completion().byte_len), (0, 3));
+        for qp in [first, second] {
+            assert_eq!(roci_verbs::queue_pair::ibv_destroy_qp(qp), 0);
+        }
+        assert_eq!(ibv_destroy_cq(ordinary), 0);
     }
     near.close();
     far.close();

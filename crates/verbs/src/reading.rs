@@ -1,0 +1,152 @@
+//! Extended completion queues: completions are read one by one, and of each what the program wants of it (`ibv_start_poll` and on).
+
+use crate::abi;
+use crate::completion::{self, Queue};
+use crate::device::Context;
+use crate::{none, told};
+use libc::{c_int, c_uint};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What one thread reads between start and end.
+#[derive(Default)]
+pub(crate) struct Reading {
+    /// Whether a thread is at it: others wait, from their start on.
+    busy: AtomicBool,
+    /// Of that thread alone.
+    current: UnsafeCell<abi::Wc>,
+}
+
+/// All that can be read: `IBV_WC_STANDARD_FLAGS`. Nothing says when a request has ended.
+const POSSIBLE: u64 = 0x7f;
+/// What `comp_mask` says to be there, and what may be there: that one thread polls alone, or that overruns are no matter.
+const HAS_FLAGS: u32 = 1;
+const FLAGS: u32 = 3;
+
+pub(crate) unsafe extern "C" fn create_cq_ex(
+    context: *mut abi::Context,
+    init: *mut abi::CqInitAttrEx,
+) -> *mut abi::CqEx {
+    let it = &*init;
+    if it.wc_flags & !POSSIBLE != 0 {
+        return none(told(libc::EOPNOTSUPP, "completions tell no times, tags or VLANs"));
+    }
+    if it.comp_mask & !HAS_FLAGS != 0 || it.comp_mask & HAS_FLAGS != 0 && it.flags & !FLAGS != 0 {
+        return none(libc::EOPNOTSUPP);
+    }
+    let cqe = c_int::try_from(it.cqe).unwrap_or(0);
+    completion::ibv_create_cq(context, cqe, it.cq_context, it.channel, 0).cast()
+}
+
+/// An extended queue with these calls.
+pub(crate) fn made(cq_base: abi::Cq) -> abi::CqEx {
+    let absent = std::ptr::null();
+    abi::CqEx {
+        cq_base,
+        comp_mask: 0,
+        status: 0,
+        wr_id: 0,
+        start_poll,
+        next_poll,
+        end_poll,
+        read_opcode,
+        read_vendor_err,
+        read_byte_len,
+        read_imm_data,
+        read_qp_num,
+        read_src_qp,
+        read_wc_flags,
+        read_slid,
+        read_sl,
+        read_dlid_path_bits,
+        read_completion_ts_cvlan_flow_tag_tm_info_wallclock: [absent; 5],
+    }
+}
+
+unsafe fn of<'a>(cq: *mut abi::CqEx) -> &'a Queue {
+    Queue::of(cq.cast())
+}
+
+/// The next completion becomes the one that is read. The caller is between start and end.
+unsafe fn next(cq: *mut abi::CqEx) -> c_int {
+    let queue = of(cq);
+    let context = Context::of((*cq).cq_base.context);
+    // What nobody asked to hear of is passed over.
+    let Some(wc) = std::iter::from_fn(|| queue.cq.poll()).find_map(|it| completion::convert(context, it))
+    else {
+        return libc::ENOENT;
+    };
+    ((*cq).status, (*cq).wr_id) = (wc.status, wc.wr_id);
+    queue.reading.current.get().write(wc);
+    0
+}
+
+unsafe extern "C" fn start_poll(cq: *mut abi::CqEx, attr: *mut abi::PollCqAttr) -> c_int {
+    if (*attr).comp_mask != 0 {
+        return libc::EINVAL;
+    }
+    let reading = &of(cq).reading;
+    while reading.busy.swap(true, Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    let found = next(cq);
+    if found != 0 {
+        // It is not ended then.
+        reading.busy.store(false, Ordering::Release);
+        Context::of((*cq).cq_base.context).device.pause();
+    }
+    found
+}
+
+unsafe extern "C" fn next_poll(cq: *mut abi::CqEx) -> c_int {
+    next(cq)
+}
+
+unsafe extern "C" fn end_poll(cq: *mut abi::CqEx) {
+    of(cq).reading.busy.store(false, Ordering::Release);
+}
+
+/// What is read now. The caller is between start and end, or the only one.
+unsafe fn current(cq: *mut abi::CqEx) -> abi::Wc {
+    *of(cq).reading.current.get()
+}
+
+unsafe extern "C" fn read_opcode(cq: *mut abi::CqEx) -> c_uint {
+    current(cq).opcode
+}
+
+unsafe extern "C" fn read_vendor_err(cq: *mut abi::CqEx) -> u32 {
+    current(cq).vendor_err
+}
+
+unsafe extern "C" fn read_byte_len(cq: *mut abi::CqEx) -> u32 {
+    current(cq).byte_len
+}
+
+unsafe extern "C" fn read_imm_data(cq: *mut abi::CqEx) -> u32 {
+    current(cq).imm_data
+}
+
+unsafe extern "C" fn read_qp_num(cq: *mut abi::CqEx) -> u32 {
+    current(cq).qp_num
+}
+
+unsafe extern "C" fn read_src_qp(cq: *mut abi::CqEx) -> u32 {
+    current(cq).src_qp
+}
+
+unsafe extern "C" fn read_wc_flags(cq: *mut abi::CqEx) -> c_uint {
+    current(cq).wc_flags
+}
+
+unsafe extern "C" fn read_slid(cq: *mut abi::CqEx) -> u32 {
+    current(cq).slid.into()
+}
+
+unsafe extern "C" fn read_sl(cq: *mut abi::CqEx) -> u8 {
+    current(cq).sl
+}
+
+unsafe extern "C" fn read_dlid_path_bits(cq: *mut abi::CqEx) -> u8 {
+    current(cq).dlid_path_bits
+}
