@@ -18,7 +18,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A channel: readable while one of its queues has a notification that was asked for.
 #[repr(C)]
 struct Channel {
-    base: abi::CompChannel,
+    /// How many queues it has is counted there.
+    base: UnsafeCell<abi::CompChannel>,
     _watch: OwnedFd,
     /// Where its queues are. Who waits was told the place of one that may have gone since.
     queues: Mutex<HashSet<usize>>,
@@ -61,7 +62,7 @@ pub unsafe extern "C" fn ibv_create_comp_channel(context: *mut abi::Context) -> 
         return std::ptr::null_mut();
     }
     let watch = <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(made);
-    let base = abi::CompChannel { context, fd: made, refcnt: 0 };
+    let base = UnsafeCell::new(abi::CompChannel { context, fd: made, refcnt: 0 });
     Box::into_raw(Box::new(Channel { base, _watch: watch, queues: Mutex::default() })).cast()
 }
 

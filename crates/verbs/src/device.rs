@@ -6,6 +6,7 @@ use crate::queue_pair::QueuePair;
 use crate::{calls, code, completion, errno, none, posting, queue_pair, reading};
 use libc::{c_char, c_int, c_uint, c_void, size_t, ssize_t};
 use roci_endpoint::{Device, Events, Mtu, addresses};
+use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::io;
@@ -34,7 +35,8 @@ unsafe impl Sync for Named {}
 /// What was opened.
 #[repr(C)]
 pub(crate) struct Context {
-    base: abi::VerbsContext,
+    /// The program's, which may write there. It is reached by the program's pointer alone.
+    _base: UnsafeCell<abi::VerbsContext>,
     pub(crate) device: Device,
     pub(crate) events: Events,
     /// Readable while an event waits; whether it blocks is the program's to say.
@@ -53,16 +55,22 @@ pub(crate) struct Alive(pub(crate) *mut QueuePair);
 impl Context {
     /// The context that a program has a pointer to.
     pub(crate) unsafe fn of<'a>(context: *mut abi::Context) -> &'a Self {
-        &*context.byte_sub(offset_of!(Self, base.context)).cast::<Self>()
+        &*Self::whole(context)
+    }
+
+    /// All of it: what the program has lies at its beginning.
+    unsafe fn whole(context: *mut abi::Context) -> *mut Self {
+        context.byte_sub(offset_of!(abi::VerbsContext, context)).cast()
+    }
+
+    /// What the program has of it.
+    unsafe fn part(whole: *mut Self) -> *mut abi::Context {
+        &raw mut (*whole.cast::<abi::VerbsContext>()).context
     }
 
     /// What is known of requests that the endpoint's completions do not tell all of.
     pub(crate) fn special(&self) -> MutexGuard<'_, posting::Special> {
         self.special.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn pointer(&self) -> *mut abi::Context {
-        (&raw const self.base.context).cast_mut()
     }
 }
 
@@ -98,6 +106,11 @@ pub(crate) fn is_named(address: IpAddr) -> bool {
 }
 
 impl Named {
+    /// All of it, of which the program knows the beginning.
+    fn pointer(&self) -> *mut abi::Device {
+        std::ptr::from_ref(self).cast_mut().cast()
+    }
+
     fn new(number: u32, address: IpAddr) -> Self {
         let mut base = abi::Device {
             _ops: [null_mut::<c_void>().cast_const(); 2],
@@ -171,7 +184,7 @@ pub unsafe extern "C" fn ibv_get_device_list(count: *mut c_int) -> *mut *mut abi
         return none(libc::ENOMEM);
     }
     for (place, device) in devices.iter().enumerate() {
-        list.add(place).write((&raw const device.base).cast_mut());
+        list.add(place).write(device.pointer());
     }
     if !count.is_null() {
         count.write(c_int::try_from(devices.len()).unwrap_or(c_int::MAX));
@@ -214,7 +227,7 @@ pub unsafe extern "C" fn ibv_open_device(device: *mut abi::Device) -> *mut abi::
 pub(crate) fn open_at(address: IpAddr) -> Option<io::Result<*mut abi::Context>> {
     let named = devices().iter().find(|it| it.address == address)?;
     // SAFETY: devices stay where they are.
-    Some(unsafe { open((&raw const named.base).cast_mut(), address) })
+    Some(unsafe { open(named.pointer(), address) })
 }
 
 /// The addresses of the devices, in their order.
@@ -228,7 +241,7 @@ unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi:
     let watch = watching(&events, 0)?;
     let absent = std::ptr::null();
     let context = Box::new(Context {
-        base: abi::VerbsContext {
+        _base: UnsafeCell::new(abi::VerbsContext {
             create_cq_ex: reading::create_cq_ex,
             _priv_to_open_qp: [absent; 7],
             create_qp_ex: queue_pair::create_qp_ex,
@@ -256,7 +269,7 @@ unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi:
                 mutex: libc::PTHREAD_MUTEX_INITIALIZER,
                 abi_compat: abi::VERBS_ABI_IS_EXTENDED,
             },
-        },
+        }),
         device,
         events,
         _async: watch,
@@ -266,7 +279,8 @@ unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi:
         has_datagrams: AtomicBool::new(false),
         special: Mutex::default(),
     });
-    Ok((*Box::into_raw(context)).pointer())
+    // Not by a reference, which would be to less than the program's pointer leads to.
+    Ok(Context::part(Box::into_raw(context)))
 }
 
 /// A descriptor that is readable while `fd` is, with flags of its own; readers are told `data`.
@@ -324,8 +338,7 @@ pub(crate) fn does_block(watch: c_int) -> io::Result<bool> {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_close_device(context: *mut abi::Context) -> c_int {
-    let context: *const Context = Context::of(context);
-    drop(Box::from_raw(context.cast_mut()));
+    drop(Box::from_raw(Context::whole(context)));
     0
 }
 

@@ -10,6 +10,7 @@ use crate::shared::Shared;
 use crate::{code, none, posting, told};
 use libc::{c_int, c_uint};
 use roci_endpoint::{Change, Mtu, Psn, QpInfo, QpState, Qpn, Span, Transition};
+use std::cell::UnsafeCell;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,8 +22,8 @@ const INLINE_MIN: u32 = 64;
 
 #[repr(C)]
 pub(crate) struct QueuePair {
-    /// All of it, whether it was made to be posted to by calls or not.
-    base: abi::QpEx,
+    /// All of it, whether it was made to be posted to by calls or not. The program writes there, and so do we by its pointer.
+    base: UnsafeCell<abi::QpEx>,
     pub(crate) qp: roci_endpoint::QueuePair,
     pub(crate) sig_all: bool,
     has_calls: bool,
@@ -35,7 +36,8 @@ pub(crate) struct QueuePair {
 
 impl QueuePair {
     pub(crate) fn domain(&self) -> *mut abi::Pd {
-        self.base.qp_base.pd
+        // SAFETY: it does not change.
+        unsafe { (*self.base.get()).qp_base.pd }
     }
 
     /// Whether it is to be told when requests of a queue pair in SQD have ended.
@@ -57,7 +59,7 @@ impl QueuePair {
     }
 
     pub(crate) unsafe fn context(&self) -> &Context {
-        Context::of(self.base.qp_base.context)
+        Context::of((*self.base.get()).qp_base.context)
     }
 }
 
@@ -161,7 +163,7 @@ unsafe fn create(
     qp.modify(&reset).map_err(|error| told(libc::EINVAL, error))?;
     let number = qp.qp_num().get();
     let made = Box::into_raw(Box::new(QueuePair {
-        base: calls::made(abi::Qp {
+        base: UnsafeCell::new(calls::made(abi::Qp {
             context: (*pd).context,
             qp_context: init.qp_context,
             pd,
@@ -175,7 +177,7 @@ unsafe fn create(
             mutex: libc::PTHREAD_MUTEX_INITIALIZER,
             cond: libc::PTHREAD_COND_INITIALIZER,
             events_completed: 0,
-        }),
+        })),
         qp,
         sig_all: init.sq_sig_all != 0,
         has_calls: calls.is_some(),
@@ -209,7 +211,7 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut abi::Qp) -> c_int {
     context.queue_pairs.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
     QueuePair::of(qp).told.wait();
     let it = Box::from_raw(qp.cast::<QueuePair>());
-    let (init, pd, qpn) = (it.init, it.base.qp_base.pd, it.qp.qp_num());
+    let (init, pd, qpn) = (it.init, it.domain(), it.qp.qp_num());
     drop(it);
     forget(&init, context, qpn);
     count(&init, pd, |users| users.fetch_sub(1, Ordering::SeqCst));

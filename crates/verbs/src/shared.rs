@@ -6,12 +6,14 @@ use crate::memory::{Domain, free};
 use crate::{abi, calls, code, none, posting};
 use libc::c_int;
 use roci_endpoint::SharedReceiveQueue;
+use std::cell::UnsafeCell;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[repr(C)]
 pub(crate) struct Shared {
-    base: abi::Srq,
+    /// The program writes there.
+    base: UnsafeCell<abi::Srq>,
     pub(crate) srq: SharedReceiveQueue,
     pub(crate) users: AtomicU32,
     /// Parts that each of its requests may have.
@@ -40,7 +42,7 @@ pub unsafe extern "C" fn ibv_create_srq(pd: *mut abi::Pd, init: *mut abi::SrqIni
     let srq = domain.pd.create_srq(attr.max_wr);
     let number = srq.srq_num();
     let made = Box::into_raw(Box::new(Shared {
-        base: abi::Srq {
+        base: UnsafeCell::new(abi::Srq {
             context: (*pd).context,
             srq_context: (*init).srq_context,
             pd,
@@ -48,7 +50,7 @@ pub unsafe extern "C" fn ibv_create_srq(pd: *mut abi::Pd, init: *mut abi::SrqIni
             mutex: libc::PTHREAD_MUTEX_INITIALIZER,
             cond: libc::PTHREAD_COND_INITIALIZER,
             events_completed: 0,
-        },
+        }),
         srq,
         users: AtomicU32::new(0),
         max_sge: attr.max_sge.max(1),
@@ -100,6 +102,6 @@ pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut abi::Srq) -> c_int {
         context.shared.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
         Shared::of(srq).told.wait();
         let shared = Box::from_raw(srq.cast::<Shared>());
-        Domain::of(shared.base.pd).users.fetch_sub(1, Ordering::SeqCst);
+        Domain::of(shared.base.into_inner().pd).users.fetch_sub(1, Ordering::SeqCst);
     }))
 }
