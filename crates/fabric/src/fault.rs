@@ -13,7 +13,7 @@ use crate::net::{LAPSE, STORM};
 use crate::packet::Packet;
 use crate::queue::{EventQueue, HORIZON_PS};
 use losses::Losses;
-use roci_units::{BitErrorRate, BitsPerSec, Instant, Random, Ratio, Span};
+use roci_units::{BitErrorRate, BitsPerSec, Instant, Pace, Random, Ratio, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use std::collections::VecDeque;
 use std::fmt;
@@ -233,9 +233,9 @@ struct Node {
     /// at their place as it is.
     chain: usize,
     bad: bool,
-    /// Delay: when the last packet came out, and the rate at which they may follow each other.
+    /// Delay: when the last packet came out, and the pace at which they may follow each other.
     last: u64,
-    rate: BitsPerSec,
+    pace: Pace,
     /// Forger: when packets were sent and their octets, those within the window; their sum; when it may call again.
     window: VecDeque<(u64, u32)>,
     octets: u64,
@@ -379,7 +379,7 @@ impl Faults {
             chain,
             bad: false,
             last: 0,
-            rate,
+            pace: Pace::new(rate),
             window: VecDeque::new(),
             octets: 0,
             ready_at: 0,
@@ -500,7 +500,7 @@ impl Faults {
     /// `port`'s link has another rate from now on.
     pub(crate) fn set_rate(&mut self, port: u32, rate: BitsPerSec) {
         if let Some(place) = self.place(port) {
-            self.lines[place].nodes.iter_mut().for_each(|node| node.rate = rate);
+            self.lines[place].nodes.iter_mut().for_each(|node| node.pace = Pace::new(rate));
         }
     }
 
@@ -662,7 +662,8 @@ impl Node {
                     let extra = random.below(jitter.as_ps().saturating_add(1).max(1));
                     held = held.saturating_add(delay.as_ps()).saturating_add(extra);
                 }
-                let behind = self.rate.time_for(u64::from(packet.frame) + u64::from(WIRE_OVERHEAD));
+                // A time that is rounded by itself would have a link that is always busy fall behind ever more.
+                let behind = self.pace.advance(u32::from(packet.frame) + WIRE_OVERHEAD);
                 self.last = held.max(self.last.saturating_add(behind.as_ps()));
                 Fate::Until(self.last)
             }

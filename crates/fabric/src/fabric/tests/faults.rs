@@ -133,6 +133,24 @@ fn delayed_packets_follow_each_other_as_the_link_lets_them_also_when_the_delay_i
 }
 
 #[test]
+fn packets_that_a_busy_link_holds_back_all_alike_do_not_fall_behind_each_other() {
+    // A frame of 1001 octets takes 2,722,666 ps and two thirds.
+    let link = Link { a: NodeId(0), b: NodeId(1), rate: BitsPerSec::from_gbps(3), delay: DELAY };
+    let graph = Graph { hosts: vec!["h0".into(), "h1".into()], links: vec![link], ..Graph::default() };
+    let held = Fault::Delay { delay: Span::from_micros(5), jitter: Span::ZERO };
+    let arrivals = |faults| {
+        let mut fabric = scripted(&graph, &FabricConfig { faults, ..FabricConfig::default() });
+        fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, 1_001), 10_000));
+        fabric.net.kick(HostId(0));
+        fabric.run_until(SECOND);
+        fabric.nics.arrivals.iter().map(|arrival| arrival.0).collect::<Vec<u64>>()
+    };
+    let (free, held) = (arrivals(vec![]), arrivals(vec![always(0, NodeId(0), held)]));
+    let late: Vec<u64> = free.iter().zip(&held).map(|(free, held)| held - free).collect();
+    assert!(late.iter().all(|late| (5_000_000..5_000_002).contains(late)), "{:?}", late.iter().max());
+}
+
+#[test]
 fn a_flapping_link_loses_what_is_sent_while_it_is_down() {
     let fabric = faulty(&[flap()], 4_000);
     assert!((980..1_080).contains(&(4_000 - fabric.nics.arrivals.len())), "a quarter of the time");
