@@ -514,8 +514,10 @@ impl Switch {
             if arriving <= self.free + last && !frames.stays_whole(queue.tail) {
                 frames.swap(handle, queue.tail);
                 queue.octets = queue.octets - last + arriving;
+                queue.peak = queue.peak.max(queue.octets);
                 self.free = self.free + last - arriving;
                 self.used = self.used - last + arriving;
+                self.peak = self.peak.max(self.used);
             }
         }
         let octets = frames.octets(handle);

@@ -298,6 +298,20 @@ fn of_what_has_no_payload_acknowledgements_pass_a_full_queue_and_requests_stay_i
 }
 
 #[test]
+fn the_peak_of_a_queue_tells_of_long_packets_that_took_the_place_of_short_ones() {
+    let config = SwitchConfig { pfc: None, ecn: None, trim: Some(TRIM), ..SwitchConfig::default() };
+    let mut bench = Bench::new(&config);
+    let mut most = (0, 0);
+    for number in 0..40 {
+        bench.admit(1, data(if number < 10 { 300 } else { 1_000 }));
+        let Bench { switch, ports, .. } = &bench;
+        most = (most.0.max(switch.queued(ports, 1, 3)), most.1.max(switch.used()));
+    }
+    assert!(most.0 > 3_000, "the place of a packet of 300 octets was taken");
+    assert_eq!((bench.switch.queue_peak(&bench.ports, 1, 3), bench.switch.peak()), most);
+}
+
+#[test]
 fn a_packet_leaves_after_every_so_many_headers_while_both_wait() {
     let order = |headers_per_packet, open: &[u8]| {
         let trim = Trim { headers: Some(Bytes(10_000)), random_tail: false, headers_per_packet, ..TRIM };
