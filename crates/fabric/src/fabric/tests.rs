@@ -14,6 +14,7 @@ use roci_wire::Opcode;
 use roci_wire::header::Flags;
 use std::collections::VecDeque;
 
+mod accounts;
 mod changes;
 mod deadlock;
 mod faults;
