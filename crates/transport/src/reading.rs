@@ -143,13 +143,20 @@ impl Engine {
         let length = if last { work.length - offset } else { u32::from(profile.mtu) };
         let shape = header.opcode.shape();
         let echoes = profile.layout != Layout::Srnic || header.request_position() == work.position(place);
-        if after(high, work.first) <= 0
-            || u32::from(header.payload) != length
+        if after(high, work.first) <= 0 || !echoes {
+            return Err(Refusal::UnexpectedResponse);
+        }
+        if u32::from(header.payload) != length
             || shape.has(Shape::LAST) != last
             || shape.has(Shape::FIRST) != (place == 0)
-            || !echoes
         {
-            return Err(Refusal::UnexpectedResponse);
+            // One that has come early is asked for again, as it is then known to be of the READ in hand.
+            let is_next = at == expected;
+            return Err(if is_next {
+                self.bad_response(now, slot, index)
+            } else {
+                Refusal::UnexpectedResponse
+            });
         }
         let Some(reading) = self.reading(slot) else { return Err(Refusal::UnexpectedResponse) };
         let needs = reading.onloaded.is_none();

@@ -7,6 +7,7 @@ use crate::qp::{after, sequence};
 use crate::queue::{Kind, NONE, flag};
 use crate::requester::Progress;
 use crate::token::Purpose;
+use crate::work::Status;
 use roci_control::Class;
 use roci_units::Instant;
 use roci_wire::Shape;
@@ -57,7 +58,7 @@ impl Engine {
         let last = at.wrapping_add(1) == work.end;
         let length = if last { work.length - offset } else { u32::from(mtu) };
         if u32::from(header.payload) != length || header.opcode.shape().has(Shape::LAST) != last {
-            return Err(Refusal::UnexpectedResponse);
+            return Err(self.bad_response(now, slot, self.qps[slot].common.head));
         }
         let qpn = self.qps[slot].common.qpn;
         if length > 0 {
@@ -76,6 +77,17 @@ impl Engine {
         self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
         self.arm(now, slot);
         Ok(())
+    }
+
+    /// The next packet of READ data has not the length or the opcode that its place in the message has: the responder answers something
+    /// other than was asked, and would again (IBTA Vol 1 §9.9.2 has the requester end the READ in error, and the queue pair with it). To
+    /// ask again until the retries are spent would call it a peer that does not answer.
+    ///
+    /// That takes its peer's address, its number, and the very PSN that is next, as data that would be placed do.
+    #[cold]
+    pub(crate) fn bad_response(&mut self, now: Instant, slot: usize, read: u32) -> Refusal {
+        self.fail_by(now, slot, read, Status::BadResponseError);
+        Refusal::UnexpectedResponse
     }
 
     /// Whether `at` is the sequence of a READ's response, and its request has been sent.

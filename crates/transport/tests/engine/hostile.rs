@@ -432,3 +432,100 @@ fn selective_repeat_never_tells_of_more_octets_than_the_buffer_has() {
     assert_eq!(reply.psn, Psn::new(9), "the message is not acknowledged");
     assert_eq!(Syndrome::from_u8(reply.aeth().syndrome), Some(Syndrome::Nak(NakCode::InvalidRequest)));
 }
+
+/// An engine that has asked for the 2500 octets of a READ, and has a WRITE behind it.
+fn asker(recovery: Recovery) -> Engine {
+    let layout = if recovery == Recovery::GoBackN { Layout::Standard } else { Layout::Irn };
+    let mut engine = Engine::new(EngineConfig::default());
+    let config = QpConfig { qpn: Some(Qpn::new(2)), peer: Qpn::new(9), recovery, layout, ..config() };
+    engine.create_qp(config).unwrap();
+    let read = Operation::Read { va: 0, rkey: 1 };
+    let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
+    for (id, operation, length) in [(1, read, 2500), (2, write, 10)] {
+        engine.post_send(Instant::ZERO, Qpn::new(2), &request(id, operation, 0, length)).unwrap();
+    }
+    assert!(engine.transmit(Instant::ZERO).is_some());
+    engine
+}
+
+/// Has the engine receive a packet of READ data from `path`; why it was refused, and whether anything of it was placed.
+fn data(
+    engine: &mut Engine,
+    opcode: Opcode,
+    path: u64,
+    qpn: u32,
+    psn: u32,
+    payload: u16,
+) -> (Option<Refusal>, bool) {
+    let mut header = Header::new(opcode, Qpn::new(qpn), Psn::new(psn));
+    header.payload = payload;
+    header.set_aeth(Aeth { syndrome: 0x1f, msn: 1 });
+    let mut reaction = Reaction::default();
+    let arrival = Arrival { header: &header, path, ce: false, words: &[], hops: &[] };
+    engine.receive(Instant::ZERO, &arrival, &mut reaction);
+    (reaction.refused, reaction.placement.is_some())
+}
+
+const FIRST: Opcode = Opcode::READ_RESPONSE_FIRST;
+const MIDDLE: Opcode = Opcode::READ_RESPONSE_MIDDLE;
+const LAST: Opcode = Opcode::READ_RESPONSE_LAST;
+const FULL: u16 = MTU as u16;
+
+#[test]
+fn read_data_of_a_wrong_length_end_the_read_as_a_bad_response() {
+    for recovery in [Recovery::GoBackN, Recovery::Irn] {
+        let right = [(FIRST, FULL), (MIDDLE, FULL), (LAST, 2500 - 2 * FULL)];
+        for (place, opcode, payload) in [
+            (0, FIRST, FULL - 1),
+            (0, Opcode::READ_RESPONSE_ONLY, FULL),
+            (0, FIRST, 0),
+            (1, MIDDLE, FULL + 1),
+            (1, LAST, FULL),
+            (2, LAST, 2500 - 2 * FULL - 1),
+            (2, LAST, FULL),
+            (2, MIDDLE, 2500 - 2 * FULL),
+        ] {
+            let mut engine = asker(recovery);
+            for (psn, (opcode, payload)) in (0..place).zip(right) {
+                assert_eq!(data(&mut engine, opcode, 0, 2, psn, payload), (None, true));
+            }
+            let what = format!("{recovery:?}: {opcode:?} of {payload} at {place}");
+            let refused = (Some(Refusal::UnexpectedResponse), false);
+            assert_eq!(data(&mut engine, opcode, 0, 2, place, payload), refused, "{what}");
+            let ended: Vec<_> =
+                std::iter::from_fn(|| engine.poll_completion()).map(|c| (c.id, c.status)).collect();
+            let ends = [(1, Status::BadResponseError), (2, Status::WorkRequestFlushed)];
+            assert_eq!(ended, ends, "{what}");
+            assert_eq!(engine.query(Qpn::new(2)).unwrap().state, QpState::Error, "{what}");
+        }
+    }
+}
+
+#[test]
+fn read_data_of_a_wrong_length_that_are_not_the_next_from_the_peer_end_nothing() {
+    for recovery in [Recovery::GoBackN, Recovery::Irn] {
+        let mut engine = asker(recovery);
+        assert_eq!(data(&mut engine, FIRST, 0, 2, 0, FULL), (None, true));
+        let before = engine.query(Qpn::new(2)).unwrap();
+        for (path, qpn, psn) in
+            [(77, 2, 1), (0, 3, 1), (0, 2, 0), (0, 2, 2), (0, 2, 3), (0, 2, 1 << 20), (0, 2, 0x00ff_ffff)]
+        {
+            for (opcode, payload) in [(MIDDLE, 7), (LAST, 7), (Opcode::READ_RESPONSE_ONLY, FULL)] {
+                let (refused, placed) = data(&mut engine, opcode, path, qpn, psn, payload);
+                assert!(
+                    refused.is_some() && !placed,
+                    "{recovery:?}: {opcode:?} from {path} for {qpn} at {psn}"
+                );
+            }
+        }
+        assert_eq!(engine.query(Qpn::new(2)).unwrap(), before, "{recovery:?}");
+        assert!(engine.poll_completion().is_none());
+        assert_eq!(data(&mut engine, MIDDLE, 0, 2, 1, FULL), (None, true));
+        assert_eq!(data(&mut engine, LAST, 0, 2, 2, 2500 - 2 * FULL), (None, true));
+        assert_eq!(
+            engine.poll_completion().map(|c| (c.id, c.status)),
+            Some((1, Status::Success)),
+            "{recovery:?}"
+        );
+    }
+}
