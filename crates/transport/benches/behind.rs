@@ -1,6 +1,7 @@
-//! What a packet costs behind many requests that wait for an earlier one: `cargo bench -p roci-transport --bench behind`.
+//! What a packet costs behind many requests that wait for an earlier one, or beside many queue pairs that wait for room under way:
+//! `cargo bench -p roci-transport --bench behind`.
 //!
-//! Neither should cost more the more there are.
+//! Nothing should cost more the more there are.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a bench")]
 
 use divan::{Bencher, black_box, counter::ItemsCount};
@@ -107,6 +108,77 @@ fn acknowledgement_behind_a_read(bencher: Bencher, messages: u32) {
             for n in 1..=ROUND {
                 acknowledge(engine, messages + n, &mut reaction);
                 black_box(&reaction);
+            }
+        });
+}
+
+/// Queue pairs to as many places, of which the last so many have sent what their places have room for, each beside another that waits.
+fn crowd(places: u32, waiting: u32) -> (Engine, u32) {
+    let mut engine = Engine::new(EngineConfig::default());
+    let (rkey, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
+    engine.bound_flight(1);
+    for index in 0..places + waiting {
+        let (qpn, path) =
+            (Qpn::new(2 + index), u64::from(if index < places { index } else { index - waiting }));
+        engine
+            .create_qp(QpConfig { qpn: Some(qpn), peer: qpn, path, mtu: MTU, ..QpConfig::default() })
+            .unwrap();
+        let write = Operation::Write { va: 0, rkey, tail: Tail::Plain };
+        engine.post_send(Instant::ZERO, qpn, &request(write)).unwrap();
+    }
+    while engine.transmit(Instant::ZERO).is_some() {}
+    (engine, rkey)
+}
+
+/// One of many queue pairs, each to a place of its own, has a WRITE acknowledged and sends the next, while others wait for room.
+#[divan::bench(args = [(1, 1), (100, 1), (10_000, 1), (10_000, 5_000)], sample_count = 40, sample_size = 1)]
+fn flight_beside_others(bencher: Bencher, (places, waiting): (u32, u32)) {
+    let (qpn, mut psn) = (Qpn::new(2), 0);
+    let (mut engine, rkey) = crowd(places, waiting);
+    // With one place it is that which the other waits for.
+    let (mut next, mut psns) = (qpn, [0u32; 2]);
+    bencher.counter(ItemsCount::new(ROUND)).bench_local(|| {
+        let mut reaction = Reaction::default();
+        for _ in 0..ROUND {
+            let of = if places == 1 { next } else { qpn };
+            let psn = if places == 1 { &mut psns[of.get() as usize - 2] } else { &mut psn };
+            let mut header = Header::new(Opcode::ACKNOWLEDGE, of, Psn::new(*psn));
+            header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
+            *psn += 1;
+            let path = 0;
+            let arrival = Arrival { header: &header, path, ce: false, words: &[], hops: &[] };
+            engine.receive(Instant::ZERO, &arrival, &mut reaction);
+            while engine.poll_completion().is_some() {}
+            let write = Operation::Write { va: 0, rkey, tail: Tail::Plain };
+            engine.post_send(Instant::ZERO, of, &request(write)).unwrap();
+            next = engine.transmit(Instant::ZERO).unwrap().header.dest_qpn;
+            black_box(&reaction);
+        }
+    });
+}
+
+/// Queue pairs come to send to as many places, wait in one line where it is one place, and are destroyed.
+#[divan::bench(args = [(100, 1), (100, 100), (10_000, 1), (10_000, 10_000)], sample_count = 5, sample_size = 1)]
+fn flights_come_and_go(bencher: Bencher, (queue_pairs, places): (u32, u32)) {
+    bencher
+        .counter(ItemsCount::new(queue_pairs))
+        .with_inputs(|| {
+            let mut engine = Engine::new(EngineConfig::default());
+            let (rkey, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
+            engine.bound_flight(1);
+            for index in 0..queue_pairs {
+                let (qpn, path) = (Qpn::new(2 + index), u64::from(index % places));
+                let config = QpConfig { qpn: Some(qpn), peer: qpn, path, mtu: MTU, ..QpConfig::default() };
+                engine.create_qp(config).unwrap();
+                let write = Operation::Write { va: 0, rkey, tail: Tail::Plain };
+                engine.post_send(Instant::ZERO, qpn, &request(write)).unwrap();
+            }
+            engine
+        })
+        .bench_local_refs(|engine| {
+            while engine.transmit(Instant::ZERO).is_some() {}
+            for index in (0..queue_pairs).rev() {
+                engine.destroy_qp(Qpn::new(2 + index)).unwrap();
             }
         });
 }

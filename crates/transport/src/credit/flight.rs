@@ -3,7 +3,7 @@
 //! What a queue pair has under way is bounded by its window, and nothing bounds what all of them have, while the buffer that they
 //! meet in, a socket's perhaps, is one. Where that is bounded, queue pairs beyond it wait here in line.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 /// The rooms of a port, one for each place that packets go to.
@@ -23,10 +23,15 @@ pub(crate) struct Flights {
     /// What who comes from a line may send, unless it has less.
     turn: u32,
     rooms: Vec<Room>,
+    /// Those that are in use, by their paths.
+    known: BTreeMap<u64, usize>,
+    /// The others.
+    vacant: Vec<usize>,
     /// By the places of queue pairs.
     guests: Vec<Guest>,
-    /// Queue pairs that stand in any line.
-    waiting: usize,
+    /// All rooms that have space and a line, and some that do not any more, in the order of their turns: who is next is found without
+    /// going through all that there are.
+    open: VecDeque<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -37,8 +42,10 @@ struct Room {
     taken: u32,
     /// What those that came from the line may still send.
     promised: u32,
-    /// The places of queue pairs, in line.
-    line: VecDeque<usize>,
+    /// Who is the first in line, and who the last.
+    line: Links,
+    /// Whether it is among the open ones.
+    is_listed: bool,
     /// Packets sent so far, modulo 2³².
     sent: u32,
     /// Somebody was not answered in time, and nobody has been since.
@@ -65,6 +72,8 @@ struct Guest {
     until: u32,
     /// Who sent last before it, and who after it.
     links: Links,
+    /// Who stands before it in line, and who behind it.
+    queued: Links,
     /// Whether it stands in the line.
     waits: bool,
     /// It was not answered in time, and has a single packet under way until it is: nobody may be there.
@@ -81,12 +90,26 @@ struct Links {
 /// A room is as many turns: enough of them are under way at once for their acknowledgements to come one after the other.
 const TURNS: u32 = 16;
 
+impl Links {
+    const fn is_empty(self) -> bool {
+        self.older.is_none()
+    }
+}
+
 impl Flights {
-    pub(crate) const fn new(packets: u32) -> Self {
+    pub(crate) fn new(packets: u32) -> Self {
         // Distances on the circle of packets sent are less than half of it.
         let packets = if packets > i32::MAX.cast_unsigned() { i32::MAX.cast_unsigned() } else { packets };
         let turn = packets.div_ceil(TURNS);
-        Self { packets, turn, rooms: Vec::new(), guests: Vec::new(), waiting: 0 }
+        Self {
+            packets,
+            turn,
+            rooms: Vec::new(),
+            known: BTreeMap::new(),
+            vacant: Vec::new(),
+            guests: Vec::new(),
+            open: VecDeque::new(),
+        }
     }
 
     /// Whether queue pair `place` may send a run to `path` now; else it waits in line, or for an answer.
@@ -103,9 +126,7 @@ impl Flights {
             return true;
         }
         if !guest.waits {
-            guest.waits = true;
-            room.line.push_back(place);
-            self.waiting += 1;
+            self.stand_in_line(place);
         }
         false
     }
@@ -189,10 +210,17 @@ impl Flights {
 
     /// Who is next in any line where there is room.
     pub(crate) fn next(&mut self) -> Option<usize> {
-        if self.waiting == 0 {
-            return None;
+        loop {
+            let index = self.open.pop_front()?;
+            let room = &mut self.rooms[index];
+            room.is_listed = false;
+            let first = room.line.older.filter(|_| room.taken + room.promised < self.packets);
+            if let Some(place) = first {
+                self.leave_line(place as usize);
+                self.list(index);
+                return Some(place as usize);
+            }
         }
-        (0..self.rooms.len()).find_map(|index| self.next_of(index))
     }
 
     /// Queue pair `place`, which was next, has its turn.
@@ -207,8 +235,9 @@ impl Flights {
     /// Queue pair `place` has no request that may go at present: so its turn is over.
     pub(crate) fn end_turn(&mut self, place: usize) {
         if let Some(guest) = self.guests.get_mut(place).filter(|guest| guest.promised > 0) {
-            self.rooms[guest.room as usize - 1].promised -= guest.promised;
-            guest.promised = 0;
+            let index = guest.room as usize - 1;
+            self.rooms[index].promised -= core::mem::take(&mut guest.promised);
+            self.list(index);
         }
     }
 
@@ -218,25 +247,57 @@ impl Flights {
             return;
         }
         self.give_back(place, u32::MAX);
-        let guest = core::mem::take(&mut self.guests[place]);
-        let room = &mut self.rooms[guest.room as usize - 1];
+        self.end_turn(place);
+        if self.guests[place].waits {
+            self.leave_line(place);
+        }
+        let index = core::mem::take(&mut self.guests[place]).room as usize - 1;
+        let room = &mut self.rooms[index];
         room.guests -= 1;
-        room.promised -= guest.promised;
-        if guest.waits {
-            room.line.retain(|&waiting| waiting != place);
-            self.waiting -= 1;
+        if room.guests == 0 {
+            self.known.remove(&room.path);
+            self.vacant.push(index);
         }
     }
 
-    fn next_of(&mut self, index: usize) -> Option<usize> {
+    /// Room `index` may have got space, or a line: whoever looks for the next then finds it.
+    fn list(&mut self, index: usize) {
         let room = &mut self.rooms[index];
-        if room.taken + room.promised >= self.packets {
-            return None;
+        if !room.is_listed && !room.line.is_empty() && room.taken + room.promised < self.packets {
+            room.is_listed = true;
+            self.open.push_back(index);
         }
-        let place = room.line.pop_front()?;
-        self.guests[place].waits = false;
-        self.waiting -= 1;
-        Some(place)
+    }
+
+    /// Queue pair `place`, which stands in no line, is the last of its room's.
+    fn stand_in_line(&mut self, place: usize) {
+        let guest = &mut self.guests[place];
+        guest.waits = true;
+        let index = guest.room as usize - 1;
+        let line = &mut self.rooms[index].line;
+        let of = u32::try_from(place).ok();
+        guest.queued = Links { older: line.newer, newer: None };
+        match core::mem::replace(&mut line.newer, of) {
+            Some(before) => self.guests[before as usize].queued.newer = of,
+            None => line.older = of,
+        }
+        self.list(index);
+    }
+
+    /// Queue pair `place` stands in its line no more.
+    fn leave_line(&mut self, place: usize) {
+        let guest = &mut self.guests[place];
+        guest.waits = false;
+        let line = &mut self.rooms[guest.room as usize - 1].line;
+        let Links { older, newer } = core::mem::take(&mut guest.queued);
+        match older {
+            Some(older) => self.guests[older as usize].queued.newer = newer,
+            None => line.older = newer,
+        }
+        match newer {
+            Some(newer) => self.guests[newer as usize].queued.older = older,
+            None => line.newer = older,
+        }
     }
 
     /// Queue pair `place` has sent: what it has under way is never more than what is not acknowledged.
@@ -252,7 +313,10 @@ impl Flights {
         room.taken += more;
         room.sent = room.sent.wrapping_add(packets);
         guest.last = room.sent;
+        let index = guest.room as usize - 1;
         self.link(place);
+        // It may have been promised more than it takes.
+        self.list(index);
     }
 
     /// So many packets of queue pair `place`, at most, are under way no more.
@@ -260,10 +324,12 @@ impl Flights {
         let guest = &mut self.guests[place];
         let less = packets.min(guest.taken);
         guest.taken -= less;
-        self.rooms[guest.room as usize - 1].taken -= less;
-        if guest.taken == 0 && less > 0 {
+        let (index, is_empty) = (guest.room as usize - 1, guest.taken == 0);
+        self.rooms[index].taken -= less;
+        if is_empty && less > 0 {
             self.unlink(place);
         }
+        self.list(index);
     }
 
     /// What was sent when room `index` had sent `mark` packets has arrived. What was sent a whole room before and is not acknowledged
@@ -316,11 +382,12 @@ impl Flights {
             self.guests.resize(place + 1, Guest::default());
         }
         if self.guests[place].room == 0 {
-            let known = self.rooms.iter().position(|room| room.guests > 0 && room.path == path);
-            let empty = || self.rooms.iter().position(|room| room.guests == 0);
-            let index = known.or_else(empty).unwrap_or_else(|| {
-                self.rooms.push(Room::default());
-                self.rooms.len() - 1
+            let (rooms, vacant) = (&mut self.rooms, &mut self.vacant);
+            let index = *self.known.entry(path).or_insert_with(|| {
+                vacant.pop().unwrap_or_else(|| {
+                    rooms.push(Room::default());
+                    rooms.len() - 1
+                })
             });
             self.rooms[index].path = path;
             self.rooms[index].is_silent &= self.rooms[index].guests > 0;
@@ -356,6 +423,37 @@ mod tests {
             flights.asks(1, 1) && !flights.asks(3, 1) && flights.asks(3, 10),
             "nothing follows for which to wait"
         );
+    }
+
+    #[test]
+    fn rooms_take_turns_and_one_that_is_left_by_all_is_found_again_by_another_path() {
+        let mut flights = Flights::new(10);
+        for (place, path) in [(0, 7), (1, 8)] {
+            assert!(flights.admit(place, path));
+            flights.sent(place, 10);
+        }
+        for (place, path) in [(2, 7), (3, 7), (4, 8), (5, 8)] {
+            assert!(!flights.admit(place, path));
+        }
+        assert_eq!(flights.next(), None);
+        flights.acknowledged(0, 10);
+        flights.acknowledged(1, 10);
+        assert_eq!([(); 5].map(|()| flights.next()), [Some(2), Some(4), Some(3), Some(5), None]);
+        [0, 2, 3].into_iter().for_each(|place| flights.forget(place));
+        assert!(flights.admit(6, 9) && flights.admit(7, 7));
+        assert_eq!(flights.rooms.len(), 3, "path 9 has the room that path 7 had");
+    }
+
+    #[test]
+    fn who_leaves_the_middle_of_a_line_leaves_it_to_the_others() {
+        let mut flights = Flights::new(10);
+        assert!(flights.admit(0, 7));
+        flights.sent(0, 10);
+        assert!((1..=4).all(|place| !flights.admit(place, 7)));
+        [2, 1, 4].into_iter().for_each(|place| flights.forget(place));
+        assert!(!flights.admit(2, 7));
+        flights.acknowledged(0, 10);
+        assert_eq!([(); 3].map(|()| flights.next()), [Some(3), Some(2), None]);
     }
 
     #[test]
@@ -487,7 +585,15 @@ mod tests {
                     while let Some(place) = next {
                         (linked, next) = (linked + 1, flights.guests[place as usize].links.newer);
                     }
-                    assert_eq!(linked, of.filter(|guest| guest.taken > 0).count());
+                    assert_eq!(linked, of.clone().filter(|guest| guest.taken > 0).count());
+                    let (mut queued, mut next) = (0, room.line.older);
+                    while let Some(place) = next {
+                        (queued, next) = (queued + 1, flights.guests[place as usize].queued.newer);
+                    }
+                    assert_eq!(queued, of.filter(|guest| guest.waits).count());
+                    let is_open = queued > 0 && room.taken + room.promised < packets;
+                    assert!(room.is_listed || !is_open, "it would not be found");
+                    assert_eq!(flights.open.iter().filter(|&&open| open == index).count(), room.is_listed.into());
                 }
                 wanted.iter().sum::<u32>() + outstanding.iter().sum::<u32>()
             };
@@ -500,9 +606,9 @@ mod tests {
                 }
             }
             prop_assert_eq!(run(&mut flights, 0, 20, 4), 0);
-            let is_empty = |room: &Room| (room.taken, room.promised, room.line.len()) == (0, 0, 0);
+            let is_empty = |room: &Room| (room.taken, room.promised) == (0, 0) && room.line.is_empty();
             prop_assert!(flights.rooms.iter().all(is_empty));
-            prop_assert_eq!(flights.waiting, 0);
+            prop_assert!(flights.guests.iter().all(|guest| !guest.waits));
         }
     }
 }
