@@ -25,6 +25,8 @@ pub(crate) struct Aside {
     pub(crate) put_offs: PutOffs,
     pub(crate) naks: u32,
     pub(crate) rnr: u32,
+    /// The number of the last message that the responder has said it has a receive request for, if it says so, modulo 2²⁴.
+    pub(crate) limit: Option<u32>,
     /// Decisions asked for elsewhere, modulo 2²⁰.
     pub(crate) decisions: u32,
     /// The number of the one about the sending side that was asked for last.
@@ -189,7 +191,7 @@ impl Asides {
         (place.naks, place.rnr) = (0, 0);
         (place.asked_at, place.named) = (None, None);
         (place.held, place.doubted, place.asked_priority, place.told) = (None, None, None, 0);
-        place.peer_sent = 0;
+        (place.peer_sent, place.limit) = (0, None);
         (place.pulls, place.pulls_seen, place.drained, place.lapses) = (0, 0, false, false);
         (place.newest, place.newest_response) = (None, None);
         (place.unheard, place.outdated) = (0, false);

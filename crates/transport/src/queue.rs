@@ -107,6 +107,11 @@ impl SendWork {
         self.operand as u32
     }
 
+    /// The number among all requests, from zero on; of a SEND, a WRITE or a READ.
+    pub(crate) const fn message(&self) -> u32 {
+        (self.operand >> 32) as u32
+    }
+
     /// Which request the packet at `offset` packets belongs to, in layout `srnic`. Atomics carry none.
     #[expect(clippy::cast_possible_truncation, reason = "the halves are meant, modulo 2²⁴ and 2¹⁶")]
     pub(crate) const fn position(&self, offset: u32) -> RequestPosition {

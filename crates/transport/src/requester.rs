@@ -252,7 +252,8 @@ impl Engine {
             {
                 self.on_pull(now, slot, arrival)
             }
-            Syndrome::Ack { .. } => {
+            Syndrome::Ack { credits } => {
+                self.hear_credits(slot, aeth, credits);
                 let upto = at.wrapping_add(1);
                 let names = self.qps[slot].requester.notes.has(Notes::RECOVERING);
                 let mut progress = self.acknowledge(now, slot, upto);

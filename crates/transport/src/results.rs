@@ -71,6 +71,7 @@ impl Engine {
         }
         self.qps[slot].requester.una = at.wrapping_add(1);
         if last {
+            self.hear_credits_with(slot, header);
             self.complete(slot, 0);
         }
         self.advanced(now, slot, 0, 0);
@@ -135,6 +136,7 @@ impl Engine {
             return Err(Refusal::UnexpectedResponse);
         }
         self.qps[slot].requester.una = at.wrapping_add(1);
+        self.hear_credits_with(slot, header);
         self.complete(slot, header.atomic_ack());
         self.advanced(now, slot, 0, 0);
         self.acknowledged(now, slot, arrival, Class::ACK, Progress { moved: true, ..progress });

@@ -360,7 +360,9 @@ impl Engine {
             && let Some(resend) = self.plan_resend(slot, quantum)
         {
             *plan = resend;
-            return plan.packets > 0 && (self.flights.is_none() || self.admits_flight(slot, plan.work));
+            return plan.packets > 0
+                && !self.repeats_in_vain(slot, plan.work)
+                && (self.flights.is_none() || self.admits_flight(slot, plan.work));
         }
         let current = self.qps[slot].requester.current;
         if current == NONE || !self.sends.get(current).has(flag::NUMBERED) && !self.begin(now, slot, current)
@@ -475,6 +477,12 @@ impl Engine {
         {
             return false;
         }
+        let consumes = work.consumes_receive();
+        if self.lacks_credit(slot, consumes) {
+            return false;
+        }
+        let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
+        let work = self.sends.get_mut(current);
         let packets = match work.kind {
             Kind::FetchAdd | Kind::CompareSwap => 1,
             Kind::Read if profile.separate_reads() => 1,
@@ -491,12 +499,18 @@ impl Engine {
             Kind::Send | Kind::Write | Kind::Read => work.operand = u64::from(common.msn) << 32,
             Kind::FetchAdd | Kind::CompareSwap | Kind::Datagram => {}
         }
-        common.msn = common.msn.wrapping_add(1);
+        // The responder counts each packet of a lone WRITE.
+        let messages = if profile.is_lone(work) { packets } else { 1 };
+        common.msn = common.msn.wrapping_add(messages);
         let requester = &mut self.qps[slot].requester;
-        if work.consumes_receive() {
+        if consumes {
             work.operand |= u64::from(requester.ssn);
             requester.ssn = requester.ssn.wrapping_add(1);
+        } else {
+            self.pass_limit(slot, messages);
         }
+        let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
+        let work = self.sends.get(current);
         if work.kind == Kind::Read && profile.separate_reads() {
             self.begin_read(slot, current);
         }

@@ -40,6 +40,16 @@ impl Syndrome {
     /// The credit code of a responder without end-to-end flow control.
     pub const CREDITS_OFF: u8 = 31;
 
+    /// The receive requests that a credit code stands for (IBTA Vol 1 §9.7.7.2): 0 to 32768, each power of two and what lies half way to
+    /// the next; `None` where flow control is not in use. Of `code` the lower five bits count.
+    pub const fn credit_count(code: u8) -> Option<u32> {
+        match code & 31 {
+            Self::CREDITS_OFF => None,
+            few @ ..=1 => Some(few as u32),
+            code => Some((2 + (code as u32 & 1)) << (code / 2 - 1)),
+        }
+    }
+
     /// The meaning of `octet`, or `None` where it is reserved.
     pub const fn from_u8(octet: u8) -> Option<Self> {
         let low = octet & 31;
@@ -124,6 +134,10 @@ mod tests {
 
     #[test]
     fn the_octets_seen_on_the_wire_mean_what_their_senders_meant() {
+        let codes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 29, 30, 31, 32];
+        let counts = [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 24576, 32768];
+        let counts = counts.map(Some).into_iter().chain([None, Some(0)]);
+        assert!(codes.map(Syndrome::credit_count).into_iter().eq(counts), "credit codes");
         assert_eq!(Syndrome::from_u8(0x1f), Some(Syndrome::Ack { credits: Syndrome::CREDITS_OFF }));
         assert_eq!(Syndrome::from_u8(0x2c), Some(Syndrome::RnrNak { timer: 12 }));
         assert_eq!(Syndrome::from_u8(0x60), Some(Syndrome::Nak(NakCode::PsnSequenceError)));

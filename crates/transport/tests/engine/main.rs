@@ -17,6 +17,7 @@ mod flight;
 mod hostile;
 mod incidents;
 mod laws;
+mod limit;
 mod messages;
 mod pair;
 mod pulls;
