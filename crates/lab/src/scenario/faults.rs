@@ -160,7 +160,7 @@ pub enum Loss {
 pub struct Reorder {
     /// The chance that a packet is.
     pub share: Ratio,
-    /// How long at most.
+    /// For how long.
     pub by: Span,
 }
 

@@ -132,22 +132,38 @@ fn delayed_packets_follow_each_other_as_the_link_lets_them_also_when_the_delay_i
     assert!(times[999] <= 1_000 * wire_time(1_000) + DELAY.as_ps() + 70_000_000);
 }
 
+/// When each of `count` frames of 1001 octets arrives over a link of `rate` without a switch, in the order in which they were sent.
+fn over_one_link(rate: BitsPerSec, faults: &[Fault], count: u32) -> Vec<u64> {
+    let link = Link { a: NodeId(0), b: NodeId(1), rate, delay: DELAY };
+    let graph = Graph { hosts: vec!["h0".into(), "h1".into()], links: vec![link], ..Graph::default() };
+    let faults = faults.iter().map(|&fault| always(0, NodeId(0), fault)).collect();
+    let mut fabric = scripted(&graph, &FabricConfig { faults, ..FabricConfig::default() });
+    fabric.nics.queues[0].extend((0..count).map(|flow| Packet { flow, ..data(0, 1, 3, 1_001) }));
+    fabric.net.kick(HostId(0));
+    fabric.run_until(SECOND);
+    let mut arrivals: Vec<_> =
+        fabric.nics.arrivals.iter().map(|arrival| (arrival.2.flow, arrival.0)).collect();
+    arrivals.sort_unstable();
+    arrivals.into_iter().map(|(_, at)| at).collect()
+}
+
 #[test]
 fn packets_that_a_busy_link_holds_back_all_alike_do_not_fall_behind_each_other() {
-    // A frame of 1001 octets takes 2,722,666 ps and two thirds.
-    let link = Link { a: NodeId(0), b: NodeId(1), rate: BitsPerSec::from_gbps(3), delay: DELAY };
-    let graph = Graph { hosts: vec!["h0".into(), "h1".into()], links: vec![link], ..Graph::default() };
+    // A frame takes 2,722,666 ps and two thirds.
+    let rate = BitsPerSec::from_gbps(3);
     let held = Fault::Delay { delay: Span::from_micros(5), jitter: Span::ZERO };
-    let arrivals = |faults| {
-        let mut fabric = scripted(&graph, &FabricConfig { faults, ..FabricConfig::default() });
-        fabric.nics.queues[0].extend(std::iter::repeat_n(data(0, 1, 3, 1_001), 10_000));
-        fabric.net.kick(HostId(0));
-        fabric.run_until(SECOND);
-        fabric.nics.arrivals.iter().map(|arrival| arrival.0).collect::<Vec<u64>>()
-    };
-    let (free, held) = (arrivals(vec![]), arrivals(vec![always(0, NodeId(0), held)]));
+    let (free, held) = (over_one_link(rate, &[], 10_000), over_one_link(rate, &[held], 10_000));
     let late: Vec<u64> = free.iter().zip(&held).map(|(free, held)| held - free).collect();
     assert!(late.iter().all(|late| (5_000_000..5_000_002).contains(late)), "{:?}", late.iter().max());
+}
+
+#[test]
+fn a_packet_that_others_overtake_is_as_late_as_was_said() {
+    let held = Fault::Reorder { chance: Ratio::new(1, 10), delay: Span::from_micros(2) };
+    let (free, held) = (over_one_link(RATE, &[], 2_000), over_one_link(RATE, &[held], 2_000));
+    let late: Vec<u64> = free.iter().zip(&held).map(|(free, held)| held - free).collect();
+    assert!(late.iter().all(|late| [0, 2_000_000].contains(late)));
+    assert!(likely(late.iter().filter(|late| **late > 0).count(), 2_000, 0.1));
 }
 
 #[test]

@@ -98,7 +98,7 @@ pub static REORDER: Section = section(
     "faults.reorder",
     &[
         key("share", CHANCE, "required", "The chance that a packet is held back."),
-        key("by", DELAY, "`\"10us\"`", "How long at most; the time is drawn uniformly."),
+        key("by", DELAY, "`\"10us\"`", "How long it is held back."),
     ],
 );
 
