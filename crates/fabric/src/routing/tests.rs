@@ -166,6 +166,32 @@ fn one_flow_keeps_its_path_and_a_changing_hash_uses_all() {
 }
 
 #[test]
+fn the_ports_that_are_left_share_all_flows_anew_as_ranges_of_the_hash() {
+    let graph = fat_tree(Form::Radix(8)); // four ports up
+    let (ports, home) = (Ports::of(&graph), Routes::new(&graph).unwrap());
+    let of_leaf = ports.of_node(NodeId(128));
+    for lost in 4u16..8 {
+        let link = of_leaf[usize::from(lost)].link;
+        let around = Routes::around(&graph, |dead| dead == link).unwrap();
+        let (mut uses, mut moved) = ([0u32; 8], 0);
+        for n in 0..12_000u16 {
+            let hash = flow_hash(HostId(0), HostId(127), n);
+            let [before, after] = [&home, &around].map(|routes| routes.next_port(0, HostId(127), hash));
+            uses[usize::from(after)] += 1;
+            moved += u32::from(before != lost && before != after);
+        }
+        // From quarters to thirds: without the first or the last one two ranges move, else one of a twelfth.
+        let expected = if lost == 4 || lost == 7 { 12_000 / 4 } else { 12_000 / 12 };
+        assert!(moved.abs_diff(expected) < 250, "{lost}: {moved}");
+        assert_eq!(uses[usize::from(lost)], 0);
+        assert!(
+            (4..8).filter(|port| *port != usize::from(lost)).all(|port| uses[port].abs_diff(4_000) < 250),
+            "{uses:?}"
+        );
+    }
+}
+
+#[test]
 fn packets_in_turn_differ_by_at_most_one_per_port() {
     let graph = fat_tree(Form::Radix(8));
     let routes = Routes::new(&graph).unwrap();
