@@ -309,7 +309,7 @@ impl Machine {
         if self.units.is_empty() {
             return Span::ZERO;
         }
-        let copy = Span::from_ps(self.times.copy.as_ps() / 1024 * octets);
+        let copy = self.times.copy * octets / 1024;
         if self.times.jitter.is_zero() {
             copy
         } else {
@@ -417,4 +417,21 @@ fn exponential(mean: Span, random: &mut Random) -> Span {
     // Above zero and at most one, so that the logarithm is finite.
     let uniform = ((random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
     Span::from_ps((-libm::log(uniform) * mean.as_ps() as f64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::presets;
+
+    #[test]
+    fn a_unit_is_taken_by_copies_in_proportion_to_the_octets_however_fast_it_copies() {
+        let mut arch = presets::find("soft-roce").expect("it exists");
+        arch.units.jitter = Time::Span(Span::ZERO);
+        for (copy, octets, ps) in [(1_000, 4_096, 4_000), (4_000_000, 4_096, 16_000_000), (1_000, 100, 97)] {
+            arch.units.copy = Time::Span(Span::from_ps(copy));
+            let mut machine = Machine::new(Arc::new(arch.clone()), Random::new(1, 1));
+            assert_eq!(machine.extra(octets), Span::from_ps(ps), "{copy} ps a KiB");
+        }
+    }
 }
