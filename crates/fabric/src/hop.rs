@@ -317,7 +317,9 @@ impl Net {
             return; // the node has failed by then
         }
         let next = self.next_egress(owner, packet.destination, packet.flow);
-        let id = self.packets.alloc(Packet { port, next, ..packet });
+        let tapped = self.ports[port as usize].link.flags & TAPPED != 0;
+        let marks = if tapped { packet.marks.with(Marks::TAPPED) } else { packet.marks };
+        let id = self.packets.alloc(Packet { port, next, marks, ..packet });
         self.queue.push_after(delay, ARRIVE, id.0);
     }
 

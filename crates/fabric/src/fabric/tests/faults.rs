@@ -253,6 +253,7 @@ fn a_forger_calls_for_cnps_above_its_threshold_and_no_faster_than_its_cooldown()
     let config = FabricConfig { faults: vec![always(0, NodeId(0), forger)], ..FabricConfig::default() };
     let mut fabric = blast(&star(2), &config, &[0], 1, 500);
     fabric.nics.forge = true;
+    fabric.net.tap(0, true);
     fabric.run_until(SECOND);
     let cnps: Vec<u64> = fabric.nics.arrivals.iter().filter(|a| a.1 == 0).map(|a| a.0).collect();
     // 5 Gb/s over 32 us are 20 000 octets: the fifth frame goes over, and its CNP takes the link's delay.
@@ -260,4 +261,7 @@ fn a_forger_calls_for_cnps_above_its_threshold_and_no_faster_than_its_cooldown()
     assert!(cnps.windows(2).all(|pair| pair[1] - pair[0] >= 50_000_000));
     assert_eq!(cnps.len(), 4, "500 frames last 168 us");
     assert_eq!(fabric.net.fault_counters(0).unwrap().forged, 4);
+    let taps = fabric.net.drain_taps();
+    let received: Vec<u64> = taps.iter().filter(|tap| !tap.sent).map(|tap| tap.at.as_ps()).collect();
+    assert_eq!(received, cnps, "a capture shows what came, whoever made it");
 }
