@@ -2,13 +2,14 @@
 //!
 //! `cargo bench -p roci-endpoint --bench pacing`. Both ends run on one thread. Goal: 2 % on a machine with nothing else to
 //! do; how long others had the processor is told, and only what cannot be made up for is taken off. Beyond the path's
-//! limit, measured first and unpaced, no rate is asked for.
+//! limit, measured first and unpaced, no rate is asked for. Then many queue pairs share nine tenths of what as many of them have unpaced.
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "a bench")]
 #![allow(clippy::cast_precision_loss, reason = "reports")]
 
 use roci_control::Law;
 use roci_endpoint::{
-    Access, CompletionQueue, Device, DeviceConfig, MemoryRegion, Mtu, Progress, QueuePair, SendWr,
+    Access, CompletionQueue, Device, DeviceConfig, MemoryRegion, Mtu, Progress, ProtectionDomain, QueuePair,
+    RemoteMemory, SendWr,
 };
 use roci_units::BitsPerSec;
 use std::time::{Duration, Instant};
@@ -24,6 +25,7 @@ const RATES: [&str; 12] = [
 
 struct End {
     device: Device,
+    pd: ProtectionDomain,
     cq: CompletionQueue,
     open: MemoryRegion,
     own: MemoryRegion,
@@ -40,7 +42,7 @@ fn end(mtu: Mtu) -> End {
     let qp = pd.create_qp(&cq, &cq).path_mtu(mtu).timeout(18).build().unwrap();
     let open = pd.reg_mr(vec![0; MESSAGE], Access::ALL).unwrap();
     let own = pd.reg_mr(vec![0; DEPTH * MESSAGE], Access::LOCAL_WRITE).unwrap();
-    End { device, cq, open, own, qp }
+    End { device, pd, cq, open, own, qp }
 }
 
 /// Rate on the wire, in b/s of usable time; and the share of time that others had.
@@ -68,7 +70,110 @@ fn run(a: &End, b: &End, mtu: Mtu, free: &mut Vec<usize>, span: Duration) -> (f6
     (sent * frame * 8.0 / usable.as_secs_f64(), others)
 }
 
+/// Queue pairs between two devices, and who takes what they send.
+struct Crowd {
+    a: End,
+    b: End,
+    own: MemoryRegion,
+    to: RemoteMemory,
+    qps: Vec<QueuePair>,
+    _taken: Vec<QueuePair>,
+    free: Vec<usize>,
+}
+
+/// So many at once.
+const CROWD: usize = 64;
+/// Bits that a packet of 1024 octets takes on the wire.
+const WIRE: f64 = 1106.0 * 8.0;
+/// Octets of a message of theirs.
+const SHORT: usize = 32 << 10;
+
+impl Crowd {
+    fn new(mtu: Mtu) -> Self {
+        let (a, b) = (end(mtu), end(mtu));
+        let make = |end: &End| {
+            (0..CROWD)
+                .map(|_| end.pd.create_qp(&end.cq, &end.cq).path_mtu(mtu).timeout(18).build().unwrap())
+                .collect::<Vec<_>>()
+        };
+        let (qps, taken) = (make(&a), make(&b));
+        for (near, far) in qps.iter().zip(&taken) {
+            near.connect(far.info()).unwrap();
+            far.connect(near.info()).unwrap();
+        }
+        let to = b.open.remote();
+        let own = a.pd.reg_mr(vec![0; 4 * CROWD * SHORT], Access::LOCAL_WRITE).unwrap();
+        Self { a, b, own, to, qps, _taken: taken, free: (0..4 * CROWD).collect() }
+    }
+
+    /// Has them send at so many b/s together, from a half of the mean to one and a half; gives their rates.
+    fn pace(&self, total: f64) -> Vec<f64> {
+        let mean = total / CROWD as f64;
+        let rates = (0..CROWD).map(|n| (mean * (0.5 + n as f64 / (CROWD - 1) as f64) / 1e3).round());
+        let set = rates.zip(&self.qps).map(|(kbps, qp)| {
+            qp.set_register("rc", &format!("{kbps}kb/s")).unwrap();
+            kbps * 1e3
+        });
+        set.collect()
+    }
+
+    /// Packets that each has sent, and the seconds that a pacer can make use of.
+    fn run(&mut self, span: Duration) -> (Vec<u64>, f64) {
+        let sent = |crowd: &Self| crowd.qps.iter().map(|qp| qp.counters().packets).collect::<Vec<_>>();
+        let (before, mut usable, mut last) = (sent(self), Duration::ZERO, Instant::now());
+        while usable < span {
+            while let Some(slot) = self.free.pop() {
+                let slice = self.own.slice(slot * SHORT..(slot + 1) * SHORT).unwrap();
+                let of = slot % CROWD;
+                self.qps[of].post_send(SendWr::write(slice, self.to).wr_id(slot as u64)).unwrap();
+            }
+            self.b.device.progress();
+            while let Some(done) = self.a.cq.poll() {
+                assert!(done.is_ok(), "{done:?}");
+                self.free.push(usize::try_from(done.wr_id).unwrap());
+            }
+            let now = Instant::now();
+            usable += (now - last).min(BURST);
+            last = now;
+        }
+        let sent = sent(self).iter().zip(&before).map(|(now, then)| now - then).collect();
+        (sent, usable.as_secs_f64())
+    }
+}
+
 fn main() {
+    let mut crowd = Crowd::new(Mtu::Mtu1024);
+    crowd.run(Duration::from_millis(200));
+    let (sent, seconds) = crowd.run(Duration::from_millis(500));
+    let unpaced = sent.iter().sum::<u64>() as f64 * WIRE / seconds;
+    // Short runs cost more: what it has time for is what it sends of more than it has time for.
+    crowd.pace(2.0 * unpaced);
+    crowd.run(Duration::from_millis(200));
+    crowd.pace(unpaced);
+    crowd.run(Duration::from_millis(300));
+    let (sent, seconds) = crowd.run(Duration::from_secs(1));
+    let limit = sent.iter().sum::<u64>() as f64 * WIRE / seconds;
+    println!(
+        "{CROWD} queue pairs: {:.1} Gb/s unpaced, {:.1} Gb/s paced beyond the limit",
+        unpaced / 1e9,
+        limit / 1e9
+    );
+    for share in [0.5, 0.8, 0.9] {
+        let rates = crowd.pace(share * limit);
+        crowd.run(Duration::from_millis(300));
+        let (sent, seconds) = crowd.run(Duration::from_secs(2));
+        let off = |sent: u64, rate: f64| (sent as f64 * WIRE / seconds / rate - 1.0) * 100.0;
+        let mut offs: Vec<f64> = sent.iter().zip(&rates).map(|(sent, rate)| off(*sent, *rate)).collect();
+        offs.sort_by(f64::total_cmp);
+        let all = off(sent.iter().sum(), rates.iter().sum());
+        println!(
+            "  {:.0} % of that: off by {:.2} to {:.2} %, together {all:.2} %",
+            share * 100.0,
+            offs[0],
+            offs[CROWD - 1]
+        );
+    }
+    drop(crowd);
     for mtu in [Mtu::Mtu1024, Mtu::Mtu4096] {
         let (a, b) = (end(mtu), end(mtu));
         a.qp.connect(b.qp.info()).unwrap();
