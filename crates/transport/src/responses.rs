@@ -43,6 +43,15 @@ impl Engine {
         self.take_resource(now, slot, packets, access, header, reaction)
     }
 
+    /// A READ's responses are to go. Where the queue pair had nothing to send, it has saved up nothing by that: no more than a paced run,
+    /// where there are any; a caller without them is one that is late by a few packets at most, and may make up for that.
+    fn resume_responding(&mut self, now: Instant, slot: usize) {
+        let (run, requester) = (self.config.paced_run, &mut self.qps[slot].requester);
+        if !run.is_zero() && requester.current == NONE && !requester.notes.has(Notes::RESPONSES) {
+            requester.pacer.resume_within(now, run);
+        }
+    }
+
     /// Nothing that came before holds a READ or atomic back any more.
     pub(crate) fn release_resource(&mut self, now: Instant, slot: usize, number: u16) {
         let deferred = self.profile(slot).deferred.memory;
@@ -116,7 +125,11 @@ impl Engine {
             self.reads.get_mut(index).separate = separate;
             self.qps[slot].responder.reads = index;
         }
-        let separate_read = separate && matches!(access, Stored::Read { .. });
+        let is_read = matches!(access, Stored::Read { .. });
+        if is_read {
+            self.resume_responding(now, slot);
+        }
+        let separate_read = separate && is_read;
         let request = self.qps[slot].responder.expected;
         let (mut first, mut end) = (request, request.wrapping_add(packets));
         if separate {
@@ -186,6 +199,7 @@ impl Engine {
             resource.stage = Stage::Waiting;
             self.ask_memory(slot);
         }
+        self.resume_responding(now, slot);
         self.qps[slot].responder.duties.set(Duties::RESPONDING);
         self.tell_of_lost_responses(now, slot);
         self.arm_responses(now, slot);

@@ -111,6 +111,15 @@ impl Pacer {
         }
     }
 
+    /// Drops what was saved up by `now` beyond `keep`, and beyond the burst span with the next charge: for who had nothing to send, and may
+    /// begin with as much at once as it sends at once anyway.
+    pub fn resume_within(&mut self, now: Instant, keep: Span) {
+        let floor = (now - keep).as_ps();
+        if self.eligible < floor {
+            (self.eligible, self.part) = (floor, 0);
+        }
+    }
+
     /// Drops what was saved up beyond the burst span.
     #[inline]
     fn forfeit(&mut self, now: Instant) {

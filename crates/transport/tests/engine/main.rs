@@ -15,6 +15,7 @@ mod crosswise;
 mod duplicates;
 mod flight;
 mod hostile;
+mod idle;
 mod incidents;
 mod laws;
 mod limit;
