@@ -75,18 +75,12 @@ pub enum PingError {
     Device(IpAddr, io::Error),
     /// There is no connection.
     #[error("{0}{more}", more = match .0 {
-        CmError::QueuePair(QueuePairError::Management) => " (of a server -a 127.0.0.2, of a client -I 127.0.0.2)".to_owned(),
         CmError::Unreachable(peer) | CmError::Rejected { peer, reason: reason::INVALID_SERVICE, .. } => format!(
             "; a server is to be started there first: `roci ping -s -a {}`, or rping -s, at the same port (-p)", peer.ip()
         ),
         _ => String::new(),
     })]
     Connect(#[from] CmError),
-    /// The client has the address that it asked, so that no server can have it.
-    #[error(
-        "{0}, for the client itself is at that address; start a server on the same host with an address of its own (-s -a 127.0.0.2), and ping that"
-    )]
-    Alone(#[source] CmError),
     /// The peer ended the connection.
     #[error("the peer ended the connection after {0} pings")]
     Left(u64),
@@ -145,10 +139,7 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<u64, PingError> {
     match options.host {
         Some(host) => {
             let end = End::new(&device, options)?;
-            let connection = connect(&manager, &end.qp, host, watch).map_err(|error| match error {
-                PingError::Connect(error) if error.is_alone(options.device) => PingError::Alone(error),
-                error => error,
-            })?;
+            let connection = connect(&manager, &end.qp, host, watch)?;
             watch.connected(host);
             let mut talk = Talk::new(end, connection, watch);
             let done = talk.ask(&device, options);

@@ -4,7 +4,7 @@ use crate::completion::CompletionQueue;
 use crate::congestion;
 use crate::counters::Counters;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
-use crate::numbers::{inner, random};
+use crate::numbers::{MANAGEMENT, inner, random};
 use crate::posting::AT_ONCE;
 use crate::shard::{Entry, Greeting, Shard, Watch};
 use crate::shared_receive::SharedReceiveQueue;
@@ -62,12 +62,10 @@ pub enum QueuePairError {
     /// Who its peer is can be changed by `connect` and `ready_to_receive` alone, which lead from INIT to RTR.
     #[error("connect or ready_to_receive name the peer and lead to RTR, and modify does not")]
     Peer,
-    /// Another endpoint or queue pair has the number for management.
-    #[error(
-        "queue pair 1 is taken: one process alone can use RDMA-CM at an address, the other needs one of its own, as 127.0.0.2 beside 127.0.0.1"
-    )]
+    /// The device has a queue pair with the number for management.
+    #[error("this device has a queue pair 1 already, which it can have once")]
     Management,
-    /// It cannot be told whether queue pair 1 is taken.
+    /// Queue pair 1 cannot be had.
     #[error("queue pair 1 cannot be had: {0}")]
     Claim(#[source] io::Error),
     /// Packets of its layout do not bring what its law needs.
@@ -229,7 +227,9 @@ impl QueuePairBuilder {
         self
     }
 
-    /// Gives it number 1, to which connection management is addressed; one endpoint at an address can have it.
+    /// Gives it number 1, to which connection management is addressed; a device can have it once. The devices at an address have it
+    /// together: each gets those datagrams that concern it, as they say by the remainder of the id that they bear, and one gets what says
+    /// nothing of the kind.
     pub fn management(mut self) -> Self {
         self.management = true;
         self
@@ -273,11 +273,8 @@ impl QueuePairBuilder {
         let mut locked = device.cells[shard].lock();
         let place = locked.core.vacancy();
         let number = if self.management {
-            match locked.io.claim_management() {
-                Ok(()) => locked.core.numbers.manage(place).ok_or(QueuePairError::Management),
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(QueuePairError::Management),
-                Err(error) => Err(QueuePairError::Claim(error)),
-            }
+            let claimed = locked.io.claim_management().map_err(QueuePairError::Claim);
+            claimed.and_then(|()| locked.core.numbers.manage(place).ok_or(QueuePairError::Management))
         } else {
             Ok(locked.core.numbers.draw(place))
         };
@@ -292,6 +289,9 @@ impl QueuePairBuilder {
         if let Err(error) = made {
             locked.core.numbers.remove(qpn);
             locked.core.vacant.push(place);
+            if qpn == MANAGEMENT {
+                locked.io.release_management();
+            }
             return Err(error.into());
         }
         locked.core.entries[place as usize] = Some(Entry {
@@ -686,5 +686,8 @@ impl Drop for QueuePair {
             shard.send(now);
         }
         shard.core.destroy(now, self.place);
+        if self.qp_num() == MANAGEMENT {
+            shard.io.release_management();
+        }
     }
 }

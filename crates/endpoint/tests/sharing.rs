@@ -8,6 +8,8 @@ use roci_endpoint::{
     Access, Device, DeviceConfig, LimitError, Mtu, QpInfo, QueuePair, QueuePairError, RecvWr, ResizeError,
     SendWr, WrError,
 };
+use roci_units::Qpn;
+use roci_wire::cm::{Mad, Message};
 use roci_wire::{Header, Opcode};
 use std::time::Duration;
 
@@ -143,20 +145,49 @@ fn datagrams_reach_a_queue_pair_that_knows_nobody_and_can_be_answered() {
 }
 
 #[test]
-fn one_endpoint_at_an_address_has_the_number_for_management() {
+fn what_is_for_queue_pair_1_reaches_that_endpoint_at_the_address_whom_it_concerns() {
+    const KEY: u32 = 0x8001_0000;
     let address = "127.0.0.31".parse().unwrap();
-    let (a, b) = (Device::open(address).unwrap(), Device::open(address).unwrap());
-    let (a, b) = (a, connect(&b, &b, |qp| qp).a);
-    let (pd, cq) = (a.alloc_pd(), a.create_cq().unwrap());
-    let manager = pd.create_qp(&cq, &cq).datagrams(0x8001_0000).management().build().unwrap();
-    assert_eq!(manager.qp_num().get(), 1);
-    assert!(b.pd.create_qp(&b.cq, &b.cq).datagrams(1).management().build().is_err());
-    let region = pd.reg_mr(vec![0; 256], Access::LOCAL_WRITE).unwrap();
-    manager.post_recv(RecvWr::new(region.buffer(0..256).unwrap())).unwrap();
-    let asker = b.pd.create_qp(&b.cq, &b.cq).datagrams(0x8001_0000).build().unwrap();
-    asker.post_send(SendWr::datagram_inline(b"REQ", address, manager.qp_num(), 0x8001_0000)).unwrap();
-    let received = cq.wait(WAIT).unwrap();
-    assert_eq!((received.byte_len, received.source.unwrap().1), (3, asker.qp_num()));
+    let devices = [(); 3].map(|()| Device::open(address).unwrap());
+    let to = Qpn::new(1);
+    let askers = devices.each_ref().map(|device| {
+        let cq = device.create_cq().unwrap();
+        device.alloc_pd().create_qp(&cq, &cq).datagrams(KEY).build().unwrap()
+    });
+    let mut managers = Vec::from(devices.each_ref().map(|device| {
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let manager = pd.create_qp(&cq, &cq).datagrams(KEY).management().build().unwrap();
+        assert_eq!(manager.qp_num(), to);
+        let again = pd.create_qp(&cq, &cq).datagrams(KEY).management().build();
+        assert!(matches!(again, Err(QueuePairError::Management)), "{again:?}");
+        let region = pd.reg_mr(vec![0; 4096], Access::LOCAL_WRITE).unwrap();
+        for slot in 0..16 {
+            manager.post_recv(RecvWr::new(region.buffer(256 * slot..256 * (slot + 1)).unwrap())).unwrap();
+        }
+        (manager, cq, region)
+    }));
+    for asker in &askers {
+        for ((_, cq, _), own) in managers.iter().zip(&askers) {
+            // An id has the remainder of the queue pair numbers.
+            let remote = own.qp_num().get() % 64 | 0x5500;
+            let mad = Mad { transaction: 0, message: Message::ReadyToUse { local: 1, remote } }.emit();
+            asker.post_send(SendWr::datagram_inline(&mad, address, to, KEY)).unwrap();
+            let received = cq.wait(WAIT).unwrap();
+            assert_eq!((received.byte_len, received.source.unwrap().1), (256, asker.qp_num()));
+        }
+    }
+    // What does not say whom it concerns reaches one, as long as one is left.
+    while !managers.is_empty() {
+        for asker in &askers {
+            asker.post_send(SendWr::datagram_inline(b"what?", address, to, KEY)).unwrap();
+            let received = (0..20_000).find_map(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                managers.iter().find_map(|(_, cq, _)| cq.poll())
+            });
+            assert_eq!(received.unwrap().byte_len, 5);
+        }
+        managers.remove(0);
+    }
 }
 
 /// Sends one message from one end to the other.

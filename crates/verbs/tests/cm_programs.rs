@@ -21,7 +21,7 @@ fn pair(server: Command, what: &str, client: impl Fn() -> Command) -> [String; 2
     [told, succeeded(server.ended(), what)]
 }
 
-/// The two addresses of a pair of processes: of RDMA-CM each has one for itself.
+/// The two addresses of a pair of processes, as if each had a host.
 fn two(number: u8) -> [String; 2] {
     [0, 1].map(|more| format!("127.0.4.{}", 2 * number + more))
 }
@@ -40,6 +40,41 @@ fn rping_pings_itself_and_compares_what_comes_back() {
     // At any address, and from the only device that there is.
     let [said, _] = against_itself(2, "rping -s -C 10", "rping -c -a FAR -C 10 -v");
     assert_eq!(said.matches("ping data: rdma-ping-").count(), 10, "{said}");
+}
+
+#[test]
+fn rping_pings_itself_at_one_address_that_both_have() {
+    for (number, address) in [(20, "127.0.4.40"), (21, "::1")] {
+        let client = format!("rping -c -a {address} -C 100 -V");
+        pair(preloaded_line(&format!("rping -s -a {address} -C 100 -V"), address), &client, || {
+            preloaded_line(&client, address)
+        });
+        // With all the devices of this host, of which one is asked.
+        let mut server = preloaded_line(&format!("rping -s -p {} -C 10", 7200 + number), "");
+        server.env_remove("ROCI_DEVICES");
+        let client = format!("rping -c -a {} -p {} -C 10 -v", "127.0.0.1", 7200 + number);
+        let [said, _] = pair(server, &client, || {
+            let mut client = preloaded_line(&client, "");
+            client.env_remove("ROCI_DEVICES");
+            client
+        });
+        assert_eq!(said.matches("ping data: rdma-ping-").count(), 10, "{said}");
+    }
+}
+
+#[test]
+fn servers_at_one_address_have_a_port_each_and_the_second_at_a_port_is_refused() {
+    let address = "127.0.4.44";
+    let server = |port: u16| preloaded_line(&format!("rping -s -a {address} -p {port} -C 5 -v"), address);
+    let first = Killed::begun(server(7301));
+    let client = |port: u16| preloaded_line(&format!("rping -c -a {address} -p {port} -C 5 -v"), address);
+    pair(server(7302), "rping at one port", || client(7302));
+    // It is there by now, and has the port.
+    let told = server(7301).output().unwrap();
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(!told.status.success() && said.contains("Address already in use"), "{said}");
+    succeeded(client(7301).output().unwrap(), "rping at the other");
+    succeeded(first.ended(), "its server");
 }
 
 #[test]

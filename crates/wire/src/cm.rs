@@ -397,6 +397,38 @@ impl Mad {
     }
 }
 
+/// Whom of those who share an address a datagram concerns, by what it says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addressee {
+    /// Who offers this service.
+    Service(u64),
+    /// Who has drawn this id.
+    Id(u32),
+    /// Whoever was asked for a connection that the sender gives up before it has heard how that is called there.
+    Asked,
+    /// It is none of connection set-up.
+    Nobody,
+}
+
+impl Addressee {
+    /// Of a datagram's octets, which may be anything.
+    pub fn of(octets: &[u8]) -> Self {
+        match Mad::parse(octets).map(|mad| mad.message) {
+            Ok(Message::Request(request)) => Self::Service(request.service),
+            Ok(Message::Reject(Reject { remote: 0, .. })) => Self::Asked,
+            Ok(
+                Message::Reply(Reply { remote, .. })
+                | Message::Reject(Reject { remote, .. })
+                | Message::ReadyToUse { remote, .. }
+                | Message::Acknowledge { remote, .. }
+                | Message::DisconnectRequest { remote, .. }
+                | Message::DisconnectReply { remote, .. },
+            ) => Self::Id(remote),
+            Err(_) => Self::Nobody,
+        }
+    }
+}
+
 const fn answered(octet: u8) -> Answered {
     match octet >> 6 {
         0 => Answered::Request,

@@ -32,7 +32,7 @@ pub(crate) fn ping(arguments: &Ping) -> Result<(), Failure> {
     for host in hosts {
         let error = match source(&|| toward(host)) {
             Ok(device) => match run(arguments, Some(host), device) {
-                Err(error @ (PingError::Connect(_) | PingError::Alone(_))) => failure(error),
+                Err(error @ PingError::Connect(_)) => failure(error),
                 Err(error @ PingError::Device(..)) => failure(error),
                 done => return done.map_err(failure),
             },

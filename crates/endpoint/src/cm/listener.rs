@@ -1,7 +1,7 @@
 //! Who is asked for a connection.
 
 use super::machine::Id;
-use super::manager::{Asked, Awaited, Core, Handle, Note};
+use super::manager::{Asked, Awaited, Core, Handle, Note, Offer};
 use super::parameters::{ACK_TIMEOUT_MAX, ConnParam, Terms, mtu_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::device::Mtu;
@@ -11,6 +11,7 @@ use crate::queue_pair::{ACK_TIMEOUT, QpInfo, QueuePair};
 use roci_units::{Psn, Qpn};
 use roci_wire::Layout;
 use roci_wire::cm::{self, Private, Reply, Request, reason, service};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
@@ -30,19 +31,27 @@ impl ConnectionManager {
     /// [`Listener::port`] tells.
     ///
     /// # Errors
-    /// [`CmError::InUse`]; of 0, where no port is free. [`CmError::Io`] where there are too many descriptors.
+    /// [`CmError::InUse`] where somebody listens there at this address, in this process or another; of 0, where no port is free.
+    /// [`CmError::Io`] where there are too many descriptors.
     pub fn listen(&self, port: u16) -> Result<Listener, CmError> {
         let waits = Arc::new(EventFd::new()?);
         let mut core = self.handle.inner.core();
-        let mut is_free = |port: &u16| core.machine.listen(service(*port));
-        let found = if port == 0 {
-            let begin = random_port();
-            (0..FREE).map(|more| FREE | begin.wrapping_add(more)).find(is_free)
-        } else {
-            is_free(&port).then_some(port)
+        let mut offer = |port: u16| -> io::Result<Option<Arc<Offer>>> {
+            if !core.machine.listen(service(port)) {
+                return Ok(None);
+            }
+            let offer = Offer::new(&self.handle.inner.device, service(port));
+            if !matches!(offer, Ok(Some(_))) {
+                core.machine.unlisten(service(port));
+            }
+            offer
         };
-        let port = found.ok_or(CmError::InUse(port))?;
-        core.asked.insert(service(port), Asked::new(waits.clone()));
+        let (first, count) = if port == 0 { (random_port(), FREE) } else { (port, 1) };
+        let ports = (0..count).map(|more| if port == 0 { FREE | first.wrapping_add(more) } else { port });
+        let found = ports.map(|port| offer(port).map(|offer| offer.map(|offer| (port, offer))));
+        let found = found.filter_map(Result::transpose).next().transpose()?;
+        let (port, offer) = found.ok_or(CmError::InUse(port))?;
+        core.asked.insert(service(port), Asked::new(offer, waits.clone()));
         drop(core);
         Ok(Listener { handle: self.handle.clone(), port, waits })
     }
@@ -87,10 +96,11 @@ impl Listener {
     }
 
     fn next(&self, core: &mut Core) -> Option<ConnectRequest> {
-        let (id, from, request) = core.asked.get_mut(&service(self.port))?.pop()?;
-        // Where it is noted that the peer has given up.
-        core.notes.insert(id, Note::default());
-        let psn = Psn::new(random());
+        let asked = core.asked.get_mut(&service(self.port))?;
+        let (id, from, request) = asked.pop()?;
+        let (offer, psn) = (Some(asked.offer.clone()), Psn::new(random()));
+        // Where it is noted that the peer has given up, and by which it finds us if it asks again.
+        core.notes.insert(id, Note { offer, ..Note::default() });
         Some(ConnectRequest { handle: self.handle.clone(), id: Some(id), from, request, psn })
     }
 }
@@ -232,7 +242,7 @@ impl ConnectRequest {
             qp.await_first(self.psn);
             Awaited { qpn, shard: qp.shard() }
         });
-        core.notes.insert(id, Note { awaits, ..Note::default() });
+        core.notes.entry(id).or_default().awaits = awaits;
         let is_accepted = core.machine.accept(inner.device.inner.now(), id, reply);
         debug_assert!(is_accepted, "it was asked for");
         inner.pump(&mut core);

@@ -14,6 +14,7 @@
 
 mod peer;
 
+use crate::io::steer::SLOTS;
 use roci_units::{Instant, Span};
 use roci_wire::cm::{Answered, MAD_LEN, Mad, Message, Private, Reject, Reply, Request, reason};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -116,6 +117,8 @@ pub struct Machine {
     /// Our device.
     guid: u64,
     random: Box<dyn FnMut() -> u32 + Send>,
+    /// The remainder of its ids.
+    place: Option<u32>,
     services: BTreeSet<u64>,
     connections: BTreeMap<u32, Connection>,
     /// Connections that a peer asked for, by the peer's id.
@@ -163,6 +166,7 @@ impl Machine {
         Self {
             guid,
             random: Box::new(random),
+            place: None,
             services: BTreeSet::new(),
             connections: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -173,6 +177,11 @@ impl Machine {
             pending: 0,
             pending_of: BTreeMap::new(),
         }
+    }
+
+    /// Draws ids with the remainder `place` modulo [`SLOTS`] from now on, by which those who share an address tell whose an answer is.
+    pub fn draws_at(&mut self, place: u32) {
+        self.place = Some(place % SLOTS);
     }
 
     /// Offers a service; whether nobody did before.
@@ -347,7 +356,8 @@ impl Machine {
 
     fn draw(&mut self) -> u32 {
         loop {
-            let id = (self.random)();
+            let drawn = (self.random)();
+            let id = self.place.map_or(drawn, |place| drawn / SLOTS * SLOTS + place);
             if id != 0 && !self.connections.contains_key(&id) {
                 return id;
             }

@@ -4,7 +4,7 @@ use super::CmError;
 use super::machine::{Event, Id, Machine};
 use crate::clock;
 use crate::completion::CompletionQueue;
-use crate::device::{Device, Progress};
+use crate::device::{Device, DeviceInner, Progress};
 use crate::io::sys::{self, EventFd};
 use crate::memory::{Buffer, MemoryRegion};
 use crate::numbers::{MANAGEMENT, random};
@@ -31,6 +31,8 @@ use std::time::Duration;
 const SENDS: usize = 64;
 /// Receives that are posted: what a peer says at once that ends many connections, and is not said again once it is gone.
 const RECEIVES: usize = 512;
+/// The shard where queue pair 1 lives.
+const SHARD: usize = 0;
 /// How long what was said last is given to leave.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How often the manager's thread looks up where nobody may wake it: when it is to end, and where it drives the device as well.
@@ -43,15 +45,10 @@ pub struct ConnectionManager {
 }
 
 impl ConnectionManager {
-    /// The device's address.
-    pub(crate) fn address(&self) -> IpAddr {
-        self.handle.inner.device.address()
-    }
-
-    /// Takes queue pair 1 of the device's address, and a thread.
+    /// Takes the device's queue pair 1, and a thread. Other devices at the address have theirs, in this process and in others.
     ///
     /// # Errors
-    /// [`QueuePairError::Management`](crate::QueuePairError::Management) where another manager has it, in this process or another.
+    /// [`QueuePairError::Management`](crate::QueuePairError::Management) where another manager of this device has it.
     pub fn new(device: &Device) -> Result<Self, CmError> {
         let pd = device.alloc_pd();
         let cq = device.create_cq()?;
@@ -77,7 +74,8 @@ impl ConnectionManager {
             }
         }
         let guid = u64::from(random()) << 32 | u64::from(random());
-        let machine = Machine::new(guid, random);
+        let mut machine = Machine::new(guid, random);
+        machine.draws_at(device.inner.cells[SHARD].lock().io.slot());
         let core = Core {
             machine,
             free,
@@ -189,17 +187,44 @@ impl Drop for Locked<'_> {
     }
 }
 
+/// A service of which the requests to this address come to this device, as long as this lives.
+#[derive(Debug)]
+pub(super) struct Offer {
+    device: Arc<DeviceInner>,
+    service: u64,
+}
+
+impl Offer {
+    /// The service has not been offered at the address; `None` where another process, or another device of this one, does so.
+    pub(super) fn new(device: &Device, service: u64) -> io::Result<Option<Arc<Self>>> {
+        let device = device.inner.clone();
+        let claimed = device.cells[SHARD].lock().io.claim_service(service);
+        match claimed {
+            Ok(()) => Ok(Some(Arc::new(Self { device, service }))),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        self.device.cells[SHARD].lock().io.release_service(self.service);
+    }
+}
+
 /// Requests for one service that nobody has looked at.
 #[derive(Debug)]
 pub(super) struct Asked {
+    pub(super) offer: Arc<Offer>,
     requests: VecDeque<(Id, IpAddr, Box<Request>)>,
     /// Readable as long as there is one.
     waits: Arc<EventFd>,
 }
 
 impl Asked {
-    pub(super) fn new(waits: Arc<EventFd>) -> Self {
-        Self { requests: VecDeque::new(), waits }
+    pub(super) fn new(offer: Arc<Offer>, waits: Arc<EventFd>) -> Self {
+        Self { offer, requests: VecDeque::new(), waits }
     }
 
     fn push(&mut self, id: Id, from: IpAddr, request: Box<Request>) {
@@ -248,6 +273,8 @@ pub(super) struct Note {
     pub(super) is_disconnected: bool,
     /// The queue pair that waits for the first request of a peer that has not said that it knows of it.
     pub(super) awaits: Option<Awaited>,
+    /// The service that the peer asked for, until it knows our answer: it may ask again, and is to find us.
+    pub(super) offer: Option<Arc<Offer>>,
 }
 
 /// A queue pair that waits for its peer's first request, and the shard where it lives.
@@ -509,6 +536,9 @@ impl Core {
     fn note(&mut self, id: Id, change: impl FnOnce(&mut Note)) {
         if let Some(note) = self.notes.get_mut(&id) {
             change(note);
+            if note.is_established || note.has_left() {
+                note.offer = None;
+            }
             note.ring();
         }
     }

@@ -26,7 +26,8 @@
 //! # }
 //! ```
 //!
-//! A device has one manager, and an address one: queue pair 1 exists once. A queue pair with another header layout than the
+//! A device has one manager. Devices at one address have queue pair 1 together, in whatever processes they are: each hears what concerns its
+//! connections, and its ports, at each of which one of them listens. A queue pair with another header layout than the
 //! standard one is offered as such in the private data; who accepts must have made its queue pair with the layout that the
 //! request names ([`ConnectRequest::layout`]), and a peer that does not know it is not connected to.
 //!
@@ -59,7 +60,7 @@ use crate::queue_pair::QueuePairError;
 use roci_units::Qpn;
 use roci_wire::{Layout, cm};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Why there is no connection.
 #[derive(thiserror::Error)]
@@ -96,7 +97,7 @@ pub enum CmError {
     /// The peer's queue pair has another header layout than ours.
     #[error("the peer's header layout is {0:?}, ours is another")]
     Layout(Layout),
-    /// Somebody listens at the port.
+    /// Somebody listens at the port of this address, in this process or another.
     #[error("port {0} is listened at already")]
     InUse(u16),
     /// More private data than there is room for.
@@ -122,11 +123,4 @@ speaks!(CmError);
 
 fn mtu_of(asked: Option<Mtu>) -> String {
     asked.map_or("it names no path MTU".to_owned(), |mtu| format!("its path MTU is {}", mtu.octets()))
-}
-
-impl CmError {
-    /// Whether `own` address was asked, at which nobody listens: a server on the same host has to have another.
-    pub(crate) fn is_alone(&self, own: IpAddr) -> bool {
-        matches!(self, Self::Rejected { peer, reason: cm::reason::INVALID_SERVICE, .. } if peer.ip() == own)
-    }
 }

@@ -9,6 +9,7 @@
 //! | [`steer`] | how endpoints that share the port find their packets |
 //! | `connected` | sending sockets for one peer each |
 //! | `ethernet` | whole frames, of TAP devices and interfaces, for the emulated switch |
+//! | `management` | whose the packets for queue pair 1 are |
 //! | `fold` | the CRC of payload, with wide registers |
 //! | `sys` | the system calls |
 
@@ -16,6 +17,7 @@ pub mod batch;
 pub(crate) mod connected;
 pub(crate) mod ethernet;
 pub(crate) mod fold;
+mod management;
 pub mod memory;
 pub mod raw;
 pub mod steer;
@@ -60,12 +62,30 @@ pub trait PacketIo: Send {
         0
     }
 
-    /// Whether packets for queue pair 1 may be had: at most one endpoint at an address has them.
+    /// Has those packets for queue pair 1 that concern this endpoint: all endpoints at an address have it together, and what is said there
+    /// tells whom it concerns. Ids of connections have to have the remainder [`slot`](Self::slot) therefore.
     ///
     /// # Errors
-    /// When another endpoint has them.
+    /// What the operating system says.
     fn claim_management(&mut self) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Has them no longer, and offers no services.
+    fn release_management(&mut self) {}
+
+    /// Has the requests for a service as well, which one endpoint at an address can have; once more if it has them.
+    ///
+    /// # Errors
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse) where another endpoint has them.
+    fn claim_service(&mut self, service: u64) -> io::Result<()> {
+        let _ = service;
+        Ok(())
+    }
+
+    /// Takes one such claim back.
+    fn release_service(&mut self, service: u64) {
+        let _ = service;
     }
 
     /// Octets that what arrives may take, as the system counts them, before it is received: with each packet's bookkeeping.

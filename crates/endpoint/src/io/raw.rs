@@ -7,7 +7,7 @@
 //! `tx-udp-segmentation` off there. Physical links split.
 
 use super::batch::Batch;
-use super::steer::{Claim, SLOTS};
+use super::steer::{Claim, SLOTS, is_management};
 use super::{Arrived, PacketIo, Sent, Start, sys};
 use roci_wire::ip::Ipv4View;
 use roci_wire::udp::{ROCE_PORT, UdpView};
@@ -29,7 +29,7 @@ const HEAD: usize = 28;
 pub struct RawIo {
     socket: OwnedFd,
     /// Keeps the kernel from answering that nobody listens. Of what it gets, our own is dropped, for the raw socket has it as
-    /// well, and what is others' is handed over.
+    /// well, and what is others' is handed over. Packets for queue pair 1 come this way alone.
     port: OwnedFd,
     turns: u32,
     local: IpAddr,
@@ -143,9 +143,11 @@ fn foreign(slot: u32) -> [libc::sock_filter; 7] {
     ]
 }
 
-/// Lets packets to port 4791 with our remainder pass, or for management.
+/// Lets packets to port 4791 with our remainder pass, but those for queue pair 1.
 fn filter(v6: bool, slot: u32) -> Vec<libc::sock_filter> {
-    use libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX};
+    use libc::{
+        BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX, BPF_W,
+    };
     let load_header = if v6 {
         instruction(BPF_LDX | libc::BPF_IMM, 0, 0, 0)
     } else {
@@ -155,9 +157,10 @@ fn filter(v6: bool, slot: u32) -> Vec<libc::sock_filter> {
     vec![
         load_header,
         instruction(BPF_LD | BPF_H | BPF_IND, 0, 0, 2),
-        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 5, u32::from(ROCE_PORT)),
-        instruction(BPF_LD | BPF_B | BPF_IND, 0, 0, 8 + 7),
-        instruction(BPF_JMP | BPF_JEQ | BPF_K, 2, 0, 1),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 6, u32::from(ROCE_PORT)),
+        instruction(BPF_LD | BPF_W | BPF_IND, 0, 0, 8 + 4),
+        instruction(BPF_ALU | BPF_AND | BPF_K, 0, 0, 0x00ff_ffff),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, 1),
         instruction(BPF_ALU | BPF_AND | BPF_K, 0, 0, SLOTS - 1),
         instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, slot),
         instruction(libc::BPF_RET | BPF_K, 0, 0, u32::MAX),
@@ -262,21 +265,29 @@ impl PacketIo for RawIo {
             sink(Arrived { source, source_port: port, ce: class & 3 == 3, id, octets, segment });
         }
         self.turns = self.turns.wrapping_add(1);
-        if received == 0 && self.turns.is_multiple_of(DETOUR) {
+        if (received == 0 || self.claim.has_management()) && self.turns.is_multiple_of(DETOUR) {
+            // The raw socket has all of ours but what is for queue pair 1, which others may have got as well.
+            let mut sink = |arrived: Arrived<'_>| {
+                if is_management(arrived.octets) {
+                    sink(arrived);
+                }
+            };
+            self.claim.receive(&mut sink)?;
             let received = self.receiving.receive(self.port.as_raw_fd(), &mut self.buffers, BUFFER)?;
             for (index, buffer) in self.buffers.chunks_exact_mut(BUFFER).enumerate().take(received) {
                 let Some((length, source, source_port, told)) = self.receiving.told(index) else { continue };
                 let octets = &mut buffer[..length];
                 let segment = octets.len().max(1);
                 let ce = told.class & 3 == 3;
-                self.claim.sort(Arrived { source, source_port, ce, id: None, octets, segment }, &mut |_| {});
+                self.claim.sort(Arrived { source, source_port, ce, id: None, octets, segment }, &mut sink);
             }
         }
         Ok(received)
     }
 
     fn readable(&self) -> [RawFd; 3] {
-        [self.socket.as_raw_fd(), self.port.as_raw_fd(), -1]
+        let [_, management] = self.claim.readable();
+        [self.socket.as_raw_fd(), self.port.as_raw_fd(), management]
     }
 
     fn slot(&self) -> u32 {
@@ -285,6 +296,18 @@ impl PacketIo for RawIo {
 
     fn claim_management(&mut self) -> io::Result<()> {
         self.claim.claim_management()
+    }
+
+    fn release_management(&mut self) {
+        self.claim.release_management();
+    }
+
+    fn claim_service(&mut self, service: u64) -> io::Result<()> {
+        self.claim.claim_service(service)
+    }
+
+    fn release_service(&mut self, service: u64) {
+        self.claim.release_service(service);
     }
 
     fn receive_buffer(&self) -> u64 {

@@ -11,7 +11,10 @@
 //! takes datagrams from the same user alone. After a socket in the middle has closed that may be all that two endpoints
 //! send each other, for as long as they live: so it goes in runs, as it came, and who hands over waits a little for room,
 //! as the queue of a Unix socket is of ten datagrams only.
+//!
+//! Queue pair 1 is everybody's. What comes for it says whose it is (`management`), and goes the same ways.
 
+use super::management::{self, Concerned, Management};
 use super::{Arrived, sys};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, Shutdown};
@@ -45,8 +48,10 @@ pub struct Claim {
     local: IpAddr,
     slot: u32,
     socket: UnixDatagram,
-    management: Option<UnixDatagram>,
+    management: Option<Management>,
     user: u32,
+    /// Whether it takes no packets of queue pairs from others.
+    is_shut: bool,
     /// Held until the socket is in its place: two that claim in one order and bind in the other would have each other's packets.
     opening: Option<UnixDatagram>,
     /// Whether a full queue is waited for: it had room after the last wait, or has had some since.
@@ -62,7 +67,7 @@ pub struct Claim {
 enum Owner {
     We,
     Slot(u32),
-    Management,
+    Management(Concerned),
 }
 
 impl Claim {
@@ -81,6 +86,7 @@ impl Claim {
                         socket,
                         management: None,
                         user: sys::user(),
+                        is_shut: false,
                         opening,
                         waits: true,
                         lost: 0,
@@ -100,41 +106,52 @@ impl Claim {
         self.slot
     }
 
-    /// Has packets for queue pair 1 as well.
+    /// Has packets for queue pair 1 that concern it.
     pub(crate) fn claim_management(&mut self) -> io::Result<()> {
         if self.management.is_none() {
-            self.management = Some(bind(self.local, "management")?);
+            self.management = Some(Management::new(self.local, self.slot)?);
         }
         Ok(())
     }
 
-    /// Takes nothing that others have: its owner sees all that comes to the address.
-    pub(crate) fn shut(&self) -> io::Result<()> {
+    /// Has them no longer.
+    pub(crate) fn release_management(&mut self) {
+        self.management = None;
+    }
+
+    pub(crate) fn has_management(&self) -> bool {
+        self.management.is_some()
+    }
+
+    /// Has the requests for a service as well; once more if it has them.
+    pub(crate) fn claim_service(&mut self, service: u64) -> io::Result<()> {
+        let missing = || io::Error::new(io::ErrorKind::NotConnected, "nobody manages connections here");
+        self.management.as_mut().ok_or_else(missing)?.claim(service)
+    }
+
+    /// Takes one such claim back.
+    pub(crate) fn release_service(&mut self, service: u64) {
+        if let Some(management) = &mut self.management {
+            management.release(service);
+        }
+    }
+
+    /// Takes nothing of queue pairs that others have: its owner sees all that comes to the address.
+    pub(crate) fn shut(&mut self) -> io::Result<()> {
+        self.is_shut = true;
         self.socket.shutdown(Shutdown::Read)
     }
 
-    /// Sends packets of the group, of which `socket` is the last, to that whose index is the remainder of their queue pair's number.
+    /// Sends packets of the group, of which `socket` is the last, to that whose index is the remainder of their queue pair's number, and
+    /// those for queue pair 1 to that whose index is the remainder of the id that they bear. Requests bear none, and go to anyone.
     pub(crate) fn steer(&mut self, socket: &OwnedFd) -> io::Result<()> {
-        let instruction = |code: u32, k: u32| libc::sock_filter {
-            #[expect(clippy::cast_possible_truncation, reason = "constants of C")]
-            code: code as u16,
-            jt: 0,
-            jf: 0,
-            k,
-        };
-        #[expect(clippy::cast_possible_truncation, reason = "7")]
-        let program = [
-            instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, QPN_LOW as u32),
-            instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, SLOTS - 1),
-            instruction(libc::BPF_RET | libc::BPF_A, 0),
-        ];
-        sys::attach(socket, libc::SO_ATTACH_REUSEPORT_CBPF, &program)?;
+        sys::attach(socket, libc::SO_ATTACH_REUSEPORT_CBPF, &steering(self.slot + 1))?;
         self.opening = None;
         Ok(())
     }
 
     pub(crate) fn readable(&self) -> [RawFd; 2] {
-        [self.socket.as_raw_fd(), self.management.as_ref().map_or(-1, AsRawFd::as_raw_fd)]
+        [self.socket.as_raw_fd(), self.management.as_ref().map_or(-1, Management::readable)]
     }
 
     /// Packets of others that could not be handed over, as their queues were full.
@@ -165,7 +182,7 @@ impl Claim {
     fn owner(&self, packet: &[u8]) -> Owner {
         let low = packet.get(QPN_LOW).copied().unwrap_or_default();
         if low == 1 && is_management(packet) {
-            return if self.management.is_some() { Owner::We } else { Owner::Management };
+            return self.concerned(packet);
         }
         match u32::from(low) % SLOTS {
             slot if slot == self.slot => Owner::We,
@@ -173,41 +190,79 @@ impl Claim {
         }
     }
 
-    /// Gives the run to `owner`; false if there is none.
+    /// Whose a packet for queue pair 1 is.
+    #[cold]
+    fn concerned(&self, packet: &[u8]) -> Owner {
+        let concerned = Concerned::of(packet);
+        match (concerned, &self.management) {
+            (Concerned::Slot(slot), Some(_)) if slot == self.slot => Owner::We,
+            (Concerned::Service(service), Some(management)) if management.offers(service) => Owner::We,
+            _ => Owner::Management(concerned),
+        }
+    }
+
+    /// Gives the run to `owner`; false if there is none, or we are to have it as well.
     fn hand_over(&mut self, owner: Owner, run: &Arrived<'_>, sink: &mut dyn FnMut(Arrived<'_>)) -> bool {
-        let name = match owner {
-            Owner::We => return false,
-            Owner::Slot(slot) => slot.to_string(),
-            Owner::Management => "management".to_owned(),
-        };
-        let Ok(to) = name_of(self.local, &name) else { return false };
         let mut message = std::mem::take(&mut self.message);
-        message.clear();
-        message.push(u8::from(run.ce));
-        message.extend(run.source_port.to_be_bytes());
-        let address = match run.source {
-            IpAddr::V4(address) => address.to_ipv6_mapped(),
-            IpAddr::V6(address) => address,
+        wrap(run, &mut message);
+        let packets = run.octets.len().div_ceil(run.segment) as u64;
+        let mut give = |name: &str| self.give(name, &message, packets, sink);
+        let is_given = match owner {
+            Owner::We => false,
+            Owner::Slot(slot) => give(&slot.to_string()),
+            Owner::Management(Concerned::Slot(slot)) => give(&management::manager(slot)),
+            Owner::Management(Concerned::Service(service)) => give(&management::offer(service)),
+            Owner::Management(Concerned::All | Concerned::Any) => false,
         };
-        message.extend(address.octets());
-        message.extend(u16::try_from(run.segment).unwrap_or(u16::MAX).to_be_bytes());
-        message.extend(&*run.octets);
+        let is_given = is_given
+            || matches!(owner, Owner::Management(concerned) if self.share(concerned, &message, packets, sink));
+        self.message = message;
+        is_given
+    }
+
+    /// Gives what is for queue pair 1, and nobody's alone, to all managers of others or to one. If we have one ourselves, we are to have it
+    /// as well: false.
+    #[cold]
+    fn share(
+        &mut self,
+        concerned: Concerned,
+        message: &[u8],
+        packets: u64,
+        sink: &mut dyn FnMut(Arrived<'_>),
+    ) -> bool {
+        let (own, is_for_all) = (self.slot, concerned == Concerned::All);
+        if self.management.is_some() && !is_for_all {
+            return false;
+        }
+        let mut is_given = false;
+        for slot in (0..SLOTS).filter(|slot| *slot != own) {
+            is_given |= self.give(&management::manager(slot), message, packets, sink);
+            if is_given && !is_for_all {
+                break;
+            }
+        }
+        is_given && self.management.is_none()
+    }
+
+    /// Gives a message to the socket of this name; false if there is none.
+    fn give(&mut self, name: &str, message: &[u8], packets: u64, sink: &mut dyn FnMut(Arrived<'_>)) -> bool {
+        let Ok(to) = name_of(self.local, name) else { return false };
         let looks = if self.waits { ROOM_LOOKS } else { 0 };
         let mut looked = 0;
-        let sent = loop {
-            match self.socket.send_to_addr(&message, &to) {
+        loop {
+            match self.socket.send_to_addr(message, &to) {
                 Ok(_) => {
                     self.waits = true;
-                    break true;
+                    return true;
                 }
                 // Its owner has seen it.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break true,
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock => break false,
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return true,
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return false,
                 // Its owner does not look. Lost, as on a wire.
                 Err(_) if looked == looks => {
                     self.waits = false;
-                    self.lost += run.octets.len().div_ceil(run.segment) as u64;
-                    break true;
+                    self.lost += packets;
+                    return true;
                 }
                 Err(_) => looked += 1,
             }
@@ -215,41 +270,106 @@ impl Claim {
             if self.receive(sink).unwrap_or(0) == 0 {
                 let _ = sys::wait(&[], Some(ROOM_PAUSE));
             }
-        };
-        self.message = message;
-        sent
+        }
     }
 
     /// Receives what others have handed over; gives the number of runs.
     pub(crate) fn receive(&mut self, sink: &mut dyn FnMut(Arrived<'_>)) -> io::Result<usize> {
         self.taken.resize(HANDED + RUN, 0);
         let mut received = 0;
-        for socket in std::iter::once(&self.socket).chain(&self.management) {
-            for _ in 0..TAKEN_MAX {
-                let Some((length, user)) = sys::receive_with_user(socket.as_raw_fd(), &mut self.taken)?
-                else {
-                    break;
-                };
-                received += 1;
-                let Some((head, octets)) = self.taken[..length].split_at_mut_checked(HANDED) else {
-                    continue;
-                };
-                if user != Some(self.user) {
-                    continue;
-                }
-                let mut address = [0; 16];
-                address.copy_from_slice(&head[3..19]);
-                let source = Ipv6Addr::from(address).to_canonical();
-                let source_port = u16::from_be_bytes([head[1], head[2]]);
-                let segment = usize::from(u16::from_be_bytes([head[19], head[20]])).max(1);
-                sink(Arrived { source, source_port, ce: head[0] != 0, id: None, octets, segment });
+        if !self.is_shut {
+            received += take(&self.socket, self.user, &mut self.taken, sink)?;
+        }
+        if let Some(management) = &self.management {
+            for socket in management.ready()? {
+                received += take(socket, self.user, &mut self.taken, sink)?;
             }
         }
         Ok(received)
     }
 }
 
-fn is_management(packet: &[u8]) -> bool {
+/// Takes what processes of `user` have sent to a socket.
+fn take(
+    socket: &UnixDatagram,
+    user: u32,
+    buffer: &mut [u8],
+    sink: &mut dyn FnMut(Arrived<'_>),
+) -> io::Result<usize> {
+    for received in 0..TAKEN_MAX {
+        let Some((length, sender)) = sys::receive_with_user(socket.as_raw_fd(), buffer)? else {
+            return Ok(received);
+        };
+        if sender == Some(user)
+            && let Some(run) = unwrap(&mut buffer[..length])
+        {
+            sink(run);
+        }
+    }
+    Ok(TAKEN_MAX)
+}
+
+/// Makes a run a message.
+fn wrap(run: &Arrived<'_>, message: &mut Vec<u8>) {
+    message.clear();
+    message.push(u8::from(run.ce));
+    message.extend(run.source_port.to_be_bytes());
+    let address = match run.source {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    };
+    message.extend(address.octets());
+    message.extend(u16::try_from(run.segment).unwrap_or(u16::MAX).to_be_bytes());
+    message.extend(&*run.octets);
+}
+
+/// The run in a message, which may be anything.
+fn unwrap(message: &mut [u8]) -> Option<Arrived<'_>> {
+    let (head, octets) = message.split_at_mut_checked(HANDED)?;
+    let mut address = [0; 16];
+    address.copy_from_slice(&head[3..19]);
+    let source = Ipv6Addr::from(address).to_canonical();
+    let source_port = u16::from_be_bytes([head[1], head[2]]);
+    let segment = usize::from(u16::from_be_bytes([head[19], head[20]])).max(1);
+    Some(Arrived { source, source_port, ce: head[0] != 0, id: None, octets, segment })
+}
+
+/// Answers with the index of the socket that gets a packet. One that is too short to be looked at goes to the first. Requests go to one of
+/// `places` by chance: it may be stopped or busy, and who asks again is to find another one.
+fn steering(places: u32) -> [libc::sock_filter; 14] {
+    use libc::{
+        BPF_A, BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_MOD, BPF_RET,
+        BPF_W,
+    };
+    let instruction = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
+        #[expect(clippy::cast_possible_truncation, reason = "constants of C")]
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "below 64")]
+    let [qpn_low, kind, id_low] = [QPN_LOW, management::KIND, management::ID_LOW].map(|at| at as u32);
+    [
+        instruction(BPF_LD | BPF_B | BPF_ABS, 0, 0, qpn_low),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 6, 1),
+        instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, qpn_low - 3),
+        instruction(BPF_ALU | BPF_AND | BPF_K, 0, 0, 0x00ff_ffff),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 8, 1),
+        instruction(BPF_LD | BPF_H | BPF_ABS, 0, 0, kind),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, management::REQUEST),
+        instruction(BPF_LD | BPF_B | BPF_ABS, 0, 0, id_low),
+        instruction(BPF_ALU | BPF_AND | BPF_K, 0, 0, SLOTS - 1),
+        instruction(BPF_RET | BPF_A, 0, 0, 0),
+        instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM).cast_unsigned()),
+        instruction(BPF_ALU | BPF_MOD | BPF_K, 0, 0, places),
+        instruction(BPF_RET | BPF_A, 0, 0, 0),
+        // Another queue pair's number with this remainder.
+        instruction(BPF_RET | BPF_K, 0, 0, 1),
+    ]
+}
+
+pub(super) fn is_management(packet: &[u8]) -> bool {
     matches!(packet.get(5..8), Some([0, 0, 1]))
 }
 
@@ -270,11 +390,44 @@ fn opening(local: IpAddr) -> Option<UnixDatagram> {
     None
 }
 
-fn bind(local: IpAddr, what: &str) -> io::Result<UnixDatagram> {
+pub(super) fn bind(local: IpAddr, what: &str) -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::bind_addr(&name_of(local, what)?)?;
     socket.set_nonblocking(true)?;
     sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_PASSCRED, 1)?;
     // Room for as many runs as the other's queue takes.
     sys::enlarge(&socket, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_run_is_handed_over_as_it_came(
+            octets in proptest::collection::vec(any::<u8>(), 1..3000),
+            source in any::<IpAddr>(),
+            source_port in any::<u16>(),
+            ce in any::<bool>(),
+            segment in 1usize..0xffff,
+        ) {
+            let source = source.to_canonical();
+            let (mut copy, mut message) = (octets.clone(), Vec::new());
+            wrap(&Arrived { source, source_port, ce, id: None, octets: &mut copy, segment }, &mut message);
+            let run = unwrap(&mut message).unwrap();
+            prop_assert_eq!((run.source, run.source_port, run.ce, run.segment), (source, source_port, ce, segment));
+            prop_assert!(run.octets == octets && run.id.is_none());
+        }
+
+        #[test]
+        fn whatever_a_process_hands_over_is_a_run_or_none(mut message in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let length = message.len();
+            match unwrap(&mut message) {
+                Some(run) => prop_assert!(run.segment > 0 && run.octets.len() == length - HANDED),
+                None => prop_assert!(length < HANDED),
+            }
+        }
+    }
 }

@@ -1,6 +1,10 @@
 //! The system calls that the standard library does not offer, each behind a safe function.
 #![expect(unsafe_code, reason = "system calls")]
 
+mod several;
+
+pub(crate) use several::Several;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

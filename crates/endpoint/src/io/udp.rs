@@ -254,6 +254,18 @@ impl PacketIo for UdpIo {
         self.claim.claim_management()
     }
 
+    fn release_management(&mut self) {
+        self.claim.release_management();
+    }
+
+    fn claim_service(&mut self, service: u64) -> io::Result<()> {
+        self.claim.claim_service(service)
+    }
+
+    fn release_service(&mut self, service: u64) {
+        self.claim.release_service(service);
+    }
+
     fn receive_buffer(&self) -> u64 {
         sys::receive_buffer(&self.socket)
     }

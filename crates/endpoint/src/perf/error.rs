@@ -96,11 +96,6 @@ pub enum PerfError {
     /// A queue pair could not be made or connected.
     #[error(transparent)]
     QueuePair(#[from] QueuePairError),
-    /// The client has the address that it asked, so that no server can have it.
-    #[error(
-        "{0}, for the client itself is at that address; where the server is on the same host and has -R, start it with an address of its own (-d 127.0.0.2) and ask that, else leave out -R"
-    )]
-    Alone(#[source] CmError),
     /// RDMA-CM made no connection.
     #[error("{0}{more}", more = whereabouts(.0))]
     Connect(#[from] CmError),
@@ -163,7 +158,6 @@ fn whereabouts(error: &CmError) -> &'static str {
         CmError::Rejected { reason: reason::INVALID_MTU, .. } => {
             "; the server's link takes less than ours: give both ends the same -m, as it says there, such as -m 1024"
         }
-        CmError::QueuePair(QueuePairError::Management) => " (-d 127.0.0.2)",
         _ => "",
     }
 }

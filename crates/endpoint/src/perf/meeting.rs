@@ -208,7 +208,7 @@ fn one_of<T>(
     all: &[SocketAddr],
     mut attempt: impl FnMut(SocketAddr) -> Result<T, PerfError>,
 ) -> Result<T, PerfError> {
-    let was_asked = |error: &PerfError| matches!(error, PerfError::Connect(_) | PerfError::Alone(_));
+    let was_asked = |error: &PerfError| matches!(error, PerfError::Connect(_));
     let mut failure = PerfError::Left;
     for &to in all {
         match attempt(to) {
@@ -265,12 +265,7 @@ impl<'a> End<'a> {
     ) -> Result<Option<cm::Connection>, PerfError> {
         match (&self.listener, self.to) {
             (Some(listener), _) => accept(listener, qp, param, peer, self.options.patience, self.watch),
-            (None, Some(to)) => match connect(&self.manager, qp, to, param, peer.is_some(), self.watch) {
-                Err(PerfError::Connect(error)) if error.is_alone(self.manager.address()) => {
-                    Err(PerfError::Alone(error))
-                }
-                done => done.map(Some),
-            },
+            (None, Some(to)) => connect(&self.manager, qp, to, param, peer.is_some(), self.watch).map(Some),
             (None, None) => Err(PerfError::Left),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::Clock;
-use crate::cm::ConnParam;
+use crate::cm::{CmError, ConnParam};
 use crate::device::{Backend, DeviceConfig};
 use crate::io::MemoryWire;
 
@@ -104,6 +104,40 @@ fn a_peer_whose_word_that_it_is_ready_was_lost_is_known_by_its_first_request() {
     let _connected = asked.wait(&active, WAIT).unwrap().unwrap();
     accepted.wait_established(WAIT).unwrap();
     assert_eq!(greetings(), 0);
+}
+
+/// The request comes again after a second, and nobody listens any more: whoever else is at the address would say so.
+#[test]
+fn a_peer_that_asks_again_is_answered_by_whom_it_asked_though_that_one_has_ceased_to_listen() {
+    const WAIT: Duration = Duration::from_secs(10);
+    let devices = [(); 3].map(|()| Device::open([127, 0, 5, 20].into()).unwrap());
+    let managers = devices.each_ref().map(|device| ConnectionManager::new(device).unwrap());
+    let [asking, answering, other] = &managers;
+    let [active, passive, _] = devices.each_ref().map(|device| {
+        let cq = device.create_cq().unwrap();
+        device.alloc_pd().create_qp(&cq, &cq).build().unwrap()
+    });
+    let listener = answering.listen(7000).unwrap();
+    let param = ConnParam::default();
+    let mut asked = asking.request(&active, ([127, 0, 5, 20], 7000).into(), &param).unwrap();
+    let request = listener.get_request(WAIT).unwrap().unwrap();
+    drop(listener);
+    // Without a buffer the answer does not leave.
+    let inner = &answering.handle.inner;
+    while inner.core().free.len() < SENDS {
+        std::thread::yield_now();
+    }
+    let away = std::mem::take(&mut inner.core().free);
+    let accepted = request.accept(&passive, &param).unwrap();
+    assert!(asked.wait(&active, Duration::from_millis(1500)).unwrap().is_none());
+    assert!(matches!(other.listen(7000), Err(CmError::InUse(7000))), "the port is not free yet");
+    // The request that came again is one more reason to say it.
+    assert!(inner.core().machine.has_to_transmit());
+    inner.core().free.extend(away);
+    inner.pump(&mut inner.core());
+    let _connected = asked.wait(&active, WAIT).unwrap().unwrap();
+    accepted.wait_established(WAIT).unwrap();
+    other.listen(7000).unwrap();
 }
 
 #[test]

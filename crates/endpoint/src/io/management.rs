@@ -1,0 +1,156 @@
+//! Datagrams for queue pair 1, which all endpoints at one address have together: whose each one is, and where it is handed to.
+//!
+//! A datagram says so itself. An answer bears the id of a connection, and ids have the remainder of the endpoint that drew them, as queue
+//! pair numbers have. A request names a service, and who offers that has a socket of that name. So nobody at an address has to be there for
+//! the others, and one that ends takes nothing with it but its own connections. What concerns nobody is answered by whoever gets it.
+
+use super::steer::{SLOTS, bind};
+use super::sys::Several;
+use roci_wire::cm::Addressee;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixDatagram;
+
+/// Octets of a UD packet before its payload: BTH and DETH.
+pub(super) const HEAD: usize = 12 + 8;
+/// Where a datagram says what it is, and what a request is.
+pub(super) const KIND: usize = HEAD + 16;
+pub(super) const REQUEST: u32 = 0x10;
+/// Where it bears the lowest octet of the receiver's id.
+pub(super) const ID_LOW: usize = HEAD + 24 + 7;
+
+/// The manager's socket among those of services, none of which is called so.
+const MANAGER: u64 = u64::MAX;
+
+/// Whom a packet for queue pair 1 concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Concerned {
+    /// The manager of the endpoint with this remainder.
+    Slot(u32),
+    /// Who offers this service.
+    Service(u64),
+    /// All managers, of which one knows.
+    All,
+    /// Any of them.
+    Any,
+}
+
+impl Concerned {
+    /// By what a packet of a UD queue pair carries, which may be anything.
+    pub(super) fn of(packet: &[u8]) -> Self {
+        match Addressee::of(packet.get(HEAD..).unwrap_or_default()) {
+            Addressee::Id(id) => Self::Slot(id % SLOTS),
+            Addressee::Service(service) => Self::Service(service),
+            Addressee::Asked => Self::All,
+            Addressee::Nobody => Self::Any,
+        }
+    }
+}
+
+/// The name of the manager of the endpoint with this remainder.
+pub(super) fn manager(slot: u32) -> String {
+    format!("management/{slot}")
+}
+
+/// The name of who offers a service.
+pub(super) fn offer(service: u64) -> String {
+    format!("service/{service:x}")
+}
+
+/// What an endpoint with a manager listens to, beside its port.
+#[derive(Debug)]
+pub(super) struct Management {
+    local: IpAddr,
+    all: Several,
+    manager: UnixDatagram,
+    /// With how often each was claimed.
+    services: BTreeMap<u64, (UnixDatagram, u32)>,
+}
+
+impl Management {
+    pub(super) fn new(local: IpAddr, slot: u32) -> io::Result<Self> {
+        let (all, manager) = (Several::new()?, bind(local, &manager(slot))?);
+        all.add(&manager, MANAGER)?;
+        Ok(Self { local, all, manager, services: BTreeMap::new() })
+    }
+
+    /// Claims a service once more.
+    pub(super) fn claim(&mut self, service: u64) -> io::Result<()> {
+        if let Some((_, count)) = self.services.get_mut(&service) {
+            *count += 1;
+            return Ok(());
+        }
+        let socket = bind(self.local, &offer(service))?;
+        self.all.add(&socket, service)?;
+        self.services.insert(service, (socket, 1));
+        Ok(())
+    }
+
+    /// Takes a claim back. With the last one the service is anybody's.
+    pub(super) fn release(&mut self, service: u64) {
+        let Some((socket, count)) = self.services.get_mut(&service) else { return };
+        *count -= 1;
+        if *count == 0 {
+            // It is there, and would else be closed all the same.
+            let _ = self.all.remove(socket);
+            self.services.remove(&service);
+        }
+    }
+
+    /// Whether the service is offered here.
+    pub(super) fn offers(&self, service: u64) -> bool {
+        self.services.contains_key(&service)
+    }
+
+    /// What is readable when one of its sockets is.
+    pub(super) fn readable(&self) -> RawFd {
+        self.all.as_raw_fd()
+    }
+
+    /// The sockets that are readable.
+    pub(super) fn ready(&self) -> io::Result<impl Iterator<Item = &UnixDatagram>> {
+        Ok(self.all.ready()?.filter_map(|name| match name {
+            MANAGER => Some(&self.manager),
+            service => self.services.get(&service).map(|(socket, _)| socket),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use roci_wire::cm::{Mad, Message};
+
+    #[test]
+    fn an_answer_is_for_who_drew_its_id_and_the_kernel_finds_that_in_its_place() {
+        let id = 0x1234_5600 | 17;
+        let mad = Mad { transaction: 7, message: Message::ReadyToUse { local: 5, remote: id } };
+        let packet = [&[0; HEAD][..], &mad.emit()].concat();
+        assert_eq!(Concerned::of(&packet), Concerned::Slot(17));
+        assert_eq!(u32::from(packet[ID_LOW]) % SLOTS, 17);
+        assert_eq!(u32::from(u16::from_be_bytes([packet[KIND], packet[KIND + 1]])), 0x14);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_packet_carries_concerns_a_slot_that_there_is(
+            mut packet in proptest::collection::vec(any::<u8>(), 0..400),
+            kind in 0x0fu8..0x18,
+            is_made in any::<bool>(),
+        ) {
+            if is_made && packet.len() >= HEAD + 256 {
+                packet[HEAD..HEAD + 4].copy_from_slice(&[1, 7, 2, 3]);
+                (packet[KIND], packet[KIND + 1]) = (0, kind);
+            }
+            match Concerned::of(&packet) {
+                Concerned::Slot(slot) => prop_assert!(slot < SLOTS && slot == u32::from(packet[ID_LOW]) % SLOTS),
+                Concerned::Service(_) => prop_assert_eq!(kind, 0x10),
+                Concerned::All => prop_assert_eq!(kind, 0x12),
+                Concerned::Any => {}
+            }
+        }
+    }
+}
