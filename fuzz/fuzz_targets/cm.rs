@@ -9,12 +9,14 @@ use libfuzzer_sys::fuzz_target;
 use roci_endpoint::cm::machine::{Event, Id, Machine, PENDING_MAX};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
-use roci_wire::cm::{MAD_LEN, Mad, Message, Private, Reply, Request, service};
+use roci_wire::cm::{Addressee, MAD_LEN, Mad, Message, Private, Reply, Request, service};
 use std::net::{IpAddr, Ipv6Addr};
 
 const PORT: u64 = service(7174);
 
 fuzz_target!(|input: &[u8]| {
+    // What a neighbour reads of it before anybody has judged it.
+    let _ = Addressee::of(input);
     let mut count = 0u32;
     let mut machine = Machine::new(1, move || {
         count = count.wrapping_add(0x9e37_79b9);
@@ -67,6 +69,11 @@ fuzz_target!(|input: &[u8]| {
                 if choice & 0x40 != 0 {
                     mad[32..40].copy_from_slice(&PORT.to_be_bytes());
                     mad[80..96].copy_from_slice(&gid(choice).octets());
+                }
+                match (Addressee::of(&mad), Mad::parse(&mad).is_ok()) {
+                    (Addressee::Nobody, is_known) => assert!(!is_known),
+                    (Addressee::Id(id), _) => assert!(id != 0 || mad[17] != 0x12),
+                    (_, is_known) => assert!(is_known),
                 }
                 machine.handle(now, peer(choice), &mad);
             }

@@ -456,6 +456,29 @@ fn nobody_who_answers_a_ping_is_told_with_how_to_start_one() {
 }
 
 #[test]
+fn server_and_client_of_a_ping_and_of_a_test_that_connects_by_rdma_cm_can_be_at_one_address() {
+    for address in ["127.0.0.1", "::1"] {
+        let ping = |role| ["ping", role, "-a", address, "-p", "7190", "-C", "50", "-V"];
+        let [_, near] = both(&ping("-s"), &ping("-c"));
+        assert!(text(&near).contains("50 pings done"), "{}", text(&near));
+        let perf = ["perf", "write-bw", "-R", "-n", "50", "-q", "4", "-p", "19547"];
+        let far = [&perf[..], &["-d", address]].concat();
+        let [far, near] = both(&far, &[&perf[..], &[address]].concat());
+        assert!(far.status.success() && near.status.success(), "{}", text(&near));
+    }
+    // The second at a port is told so, and at which.
+    let server = ["ping", "-s", "-a", "127.0.0.1", "-p", "7191"];
+    let mut first = roci(&server).spawn().unwrap();
+    let mut waits = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(first.stdout.take().unwrap()), &mut waits).unwrap();
+    let second = roci(&server).output().unwrap();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(!second.status.success(), "{waits}");
+    assert!(text(&second).contains("port 7191 is listened at already"), "{}", text(&second));
+}
+
+#[test]
 fn a_server_that_waits_at_its_device_can_be_asked_through_its_control_socket() {
     let socket = std::env::temp_dir().join(format!("roci-waits-{}", std::process::id()));
     let server = ["perf", "write-bw", "-p", "19546", "-d", "127.0.0.87", "--quiet"];

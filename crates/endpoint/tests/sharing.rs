@@ -169,7 +169,7 @@ fn what_is_for_queue_pair_1_reaches_that_endpoint_at_the_address_whom_it_concern
     for asker in &askers {
         for ((_, cq, _), own) in managers.iter().zip(&askers) {
             // An id has the remainder of the queue pair numbers.
-            let remote = own.qp_num().get() % 64 | 0x5500;
+            let remote = 0x5500 + own.qp_num().get() % 64;
             let mad = Mad { transaction: 0, message: Message::ReadyToUse { local: 1, remote } }.emit();
             asker.post_send(SendWr::datagram_inline(&mad, address, to, KEY)).unwrap();
             let received = cq.wait(WAIT).unwrap();

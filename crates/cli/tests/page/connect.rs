@@ -4,8 +4,8 @@ use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let wait = Duration::from_secs(10);
-    // Again both ends in one program, and an address for each: RDMA-CM's queue pair 1 exists once at an address.
-    let (near, far) = (Device::open("127.0.0.3".parse()?)?, Device::open("127.0.0.4".parse()?)?);
+    // Again both ends in one program, at one address, as two programs may be.
+    let (near, far) = (Device::open("127.0.0.3".parse()?)?, Device::open("127.0.0.3".parse()?)?);
     let cqs = (near.create_cq()?, far.create_cq()?);
     let active = near.alloc_pd().create_qp(&cqs.0, &cqs.0).build()?;
     let passive = far.alloc_pd().create_qp(&cqs.1, &cqs.1).build()?;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The one listens, the other asks; `connect` asks and waits, where the two are not one thread.
     let listener = ConnectionManager::new(&far)?.listen(7471)?;
     let manager = ConnectionManager::new(&near)?;
-    let mut asked = manager.request(&active, "127.0.0.4:7471".parse()?, &ConnParam::default())?;
+    let mut asked = manager.request(&active, "127.0.0.3:7471".parse()?, &ConnParam::default())?;
 
     let request = listener.get_request(wait)?.ok_or("nobody has asked")?;
     let accepted = request.accept(&passive, &ConnParam::default())?;
