@@ -470,7 +470,8 @@ fn server_and_client_of_a_ping_and_of_a_test_that_connects_by_rdma_cm_can_be_at_
     let server = ["ping", "-s", "-a", "127.0.0.1", "-p", "7191"];
     let mut first = roci(&server).spawn().unwrap();
     let mut waits = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(first.stdout.take().unwrap()), &mut waits).unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(first.stdout.take().unwrap()), &mut waits)
+        .unwrap();
     let second = roci(&server).output().unwrap();
     first.kill().unwrap();
     first.wait().unwrap();

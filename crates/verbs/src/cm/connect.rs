@@ -3,7 +3,7 @@
 use super::abi;
 use super::address::Bound;
 use super::channel::{self, rdma_ack_cm_event};
-use super::id::{Own, Phase, State, complete, reads};
+use super::id::{Options, Own, Phase, State, complete, reads};
 use super::port::Port;
 use super::{done, queue_pair, refusal};
 use crate::device::addresses;
@@ -35,13 +35,7 @@ unsafe fn listen(state: &mut State, own: &Arc<Own>) -> Result<(), c_int> {
         let listener = port.manager()?.listen(address.port());
         listeners.push((port, listener.map_err(|error| refusal(&error))?));
     } else {
-        // IPv6's any is IPv4's as well.
-        let only = address.is_ipv4() || state.options().is_of_one_family;
-        let fits = |at: &IpAddr| match address.ip() {
-            loopback if !loopback.is_unspecified() => *at == loopback,
-            any => !only || at.is_ipv4() == any.is_ipv4(),
-        };
-        for at in addresses().filter(fits) {
+        for at in reached(address.ip(), state.options()) {
             let listener = Port::at(at).and_then(|port| {
                 let listener = port.manager()?.listen(address.port()).map_err(|error| refusal(&error))?;
                 Ok((port, listener))
@@ -64,6 +58,16 @@ unsafe fn listen(state: &mut State, own: &Arc<Own>) -> Result<(), c_int> {
     }
     state.phase = Phase::Listening(listeners);
     Ok(())
+}
+
+/// The devices' addresses that any address of a family reaches, or the loopback.
+pub(crate) fn reached(ip: IpAddr, options: Options) -> impl Iterator<Item = IpAddr> {
+    // IPv6's any is IPv4's as well.
+    let only = ip.is_ipv4() || options.is_of_one_family;
+    addresses().filter(move |at| match ip.is_unspecified() {
+        true => !only || at.is_ipv4() == ip.is_ipv4(),
+        false => *at == ip,
+    })
 }
 
 /// What a program says when it asks or answers.

@@ -3,8 +3,8 @@
 use super::abi::{self, MAX_RESP_RES, option, port_space};
 use super::address::{Bound, read, write};
 use super::channel::{self, Mail, Mailbox};
-use super::done;
 use super::port::{self, Port};
+use super::{connect, done};
 use crate::abi::{Pd, Qp, QpInitAttr, qp_type};
 use crate::device;
 use crate::queue_pair::READS;
@@ -147,6 +147,13 @@ impl State {
         }
         write(&raw mut (*self.id).route.addr.src_storage, bound.address());
         self.bound = Some(bound);
+        if ip.is_unspecified() {
+            // Programs tell their peers at which port they will listen (qperf). From the first manager on requests are answered, and to make
+            // one takes longer than a peer does to ask. Which cannot be made is told by who listens.
+            for port in connect::reached(ip, self.options).filter_map(|at| Port::at(at).ok()) {
+                let _ = port.manager();
+            }
+        }
         Ok(())
     }
 
