@@ -106,27 +106,6 @@ fn qperf_measures() {
     drop(server);
 }
 
-#[test]
-fn fio_transfers_by_each_verb() {
-    let [far, near] = ["127.0.5.5", "127.0.5.6"];
-    let job = "fio --name=job --ioengine=rdma --bs=64k --size=16m --port=18805";
-    for verb in ["write", "read", "send"] {
-        let receiver = Killed::begun(preloaded_line(&format!("{job} --rw=read --iodepth=16"), far));
-        let line = format!("{job} --rw=write --iodepth=8 --hostname={far} --verb={verb}");
-        // It gives up at once where nobody listens yet.
-        let begin = Instant::now();
-        let sent = loop {
-            let output = preloaded_line(&line, near).output().unwrap();
-            if output.status.success() || begin.elapsed() > Duration::from_secs(20) {
-                break succeeded(output, &line);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        };
-        assert!(sent.contains("io=16.0MiB"), "{sent}");
-        succeeded(receiver.ended(), "fio's receiver");
-    }
-}
-
 /// Both ends of libfabric's ping-pong, which leaves the loopback out, at the two addresses of a network of their own.
 const PINGPONG: &str = r#"
 set -e
