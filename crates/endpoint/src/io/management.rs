@@ -10,7 +10,6 @@ use roci_wire::cm::Addressee;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 
 /// Octets of a UD packet before its payload: BTH and DETH.
@@ -63,38 +62,46 @@ pub(super) fn offer(service: u64) -> String {
 #[derive(Debug)]
 pub(super) struct Management {
     local: IpAddr,
-    all: Several,
     manager: UnixDatagram,
     /// With how often each was claimed.
     services: BTreeMap<u64, (UnixDatagram, u32)>,
 }
 
 impl Management {
-    pub(super) fn new(local: IpAddr, slot: u32) -> io::Result<Self> {
-        let (all, manager) = (Several::new()?, bind(local, &manager(slot))?);
+    /// Its sockets are among `all`, until it ends.
+    pub(super) fn new(local: IpAddr, slot: u32, all: &Several) -> io::Result<Self> {
+        let manager = bind(local, &manager(slot))?;
         all.add(&manager, MANAGER)?;
-        Ok(Self { local, all, manager, services: BTreeMap::new() })
+        Ok(Self { local, manager, services: BTreeMap::new() })
+    }
+
+    /// Claims nothing any more.
+    pub(super) fn end(self, all: &Several) {
+        for socket in self.services.values().map(|(socket, _)| socket).chain([&self.manager]) {
+            // It is there, and would else be closed all the same.
+            let _ = all.remove(socket);
+        }
     }
 
     /// Claims a service once more.
-    pub(super) fn claim(&mut self, service: u64) -> io::Result<()> {
+    pub(super) fn claim(&mut self, service: u64, all: &Several) -> io::Result<()> {
         if let Some((_, count)) = self.services.get_mut(&service) {
             *count += 1;
             return Ok(());
         }
         let socket = bind(self.local, &offer(service))?;
-        self.all.add(&socket, service)?;
+        all.add(&socket, service)?;
         self.services.insert(service, (socket, 1));
         Ok(())
     }
 
     /// Takes a claim back. With the last one the service is anybody's.
-    pub(super) fn release(&mut self, service: u64) {
+    pub(super) fn release(&mut self, service: u64, all: &Several) {
         let Some((socket, count)) = self.services.get_mut(&service) else { return };
         *count -= 1;
         if *count == 0 {
-            // It is there, and would else be closed all the same.
-            let _ = self.all.remove(socket);
+            // As above.
+            let _ = all.remove(socket);
             self.services.remove(&service);
         }
     }
@@ -104,14 +111,9 @@ impl Management {
         self.services.contains_key(&service)
     }
 
-    /// What is readable when one of its sockets is.
-    pub(super) fn readable(&self) -> RawFd {
-        self.all.as_raw_fd()
-    }
-
     /// The sockets that are readable.
-    pub(super) fn ready(&self) -> io::Result<impl Iterator<Item = &UnixDatagram>> {
-        Ok(self.all.ready()?.filter_map(|name| match name {
+    pub(super) fn ready(&self, all: &Several) -> io::Result<impl Iterator<Item = &UnixDatagram> + use<'_>> {
+        Ok(all.ready()?.filter_map(|name| match name {
             MANAGER => Some(&self.manager),
             service => self.services.get(&service).map(|(socket, _)| socket),
         }))

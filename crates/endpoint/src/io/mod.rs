@@ -54,7 +54,7 @@ pub trait PacketIo: Send {
     /// Whatever the operating system says, but "nothing there" is 0.
     fn receive(&mut self, sink: &mut dyn FnMut(Arrived<'_>)) -> io::Result<usize>;
 
-    /// What becomes readable when something arrives; −1 for none.
+    /// What becomes readable when something arrives; −1 for none. It is the same for as long as this lives.
     fn readable(&self) -> [RawFd; 3];
 
     /// The remainder modulo [`steer::SLOTS`] that the queue pair numbers of this address have here.

@@ -15,6 +15,7 @@
 //! Queue pair 1 is everybody's. What comes for it says whose it is (`management`), and goes the same ways.
 
 use super::management::{self, Concerned, Management};
+use super::sys::Several;
 use super::{Arrived, sys};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, Shutdown};
@@ -49,6 +50,8 @@ pub struct Claim {
     slot: u32,
     socket: UnixDatagram,
     management: Option<Management>,
+    /// Readable when a socket of management is, which may only come: who sleeps does not ask for it again.
+    several: Several,
     user: u32,
     /// Whether it takes no packets of queue pairs from others.
     is_shut: bool,
@@ -85,6 +88,7 @@ impl Claim {
                         slot,
                         socket,
                         management: None,
+                        several: Several::new()?,
                         user: sys::user(),
                         is_shut: false,
                         opening,
@@ -109,14 +113,16 @@ impl Claim {
     /// Has packets for queue pair 1 that concern it.
     pub(crate) fn claim_management(&mut self) -> io::Result<()> {
         if self.management.is_none() {
-            self.management = Some(Management::new(self.local, self.slot)?);
+            self.management = Some(Management::new(self.local, self.slot, &self.several)?);
         }
         Ok(())
     }
 
     /// Has them no longer.
     pub(crate) fn release_management(&mut self) {
-        self.management = None;
+        if let Some(management) = self.management.take() {
+            management.end(&self.several);
+        }
     }
 
     pub(crate) fn has_management(&self) -> bool {
@@ -126,13 +132,13 @@ impl Claim {
     /// Has the requests for a service as well; once more if it has them.
     pub(crate) fn claim_service(&mut self, service: u64) -> io::Result<()> {
         let missing = || io::Error::new(io::ErrorKind::NotConnected, "nobody manages connections here");
-        self.management.as_mut().ok_or_else(missing)?.claim(service)
+        self.management.as_mut().ok_or_else(missing)?.claim(service, &self.several)
     }
 
     /// Takes one such claim back.
     pub(crate) fn release_service(&mut self, service: u64) {
         if let Some(management) = &mut self.management {
-            management.release(service);
+            management.release(service, &self.several);
         }
     }
 
@@ -151,7 +157,7 @@ impl Claim {
     }
 
     pub(crate) fn readable(&self) -> [RawFd; 2] {
-        [self.socket.as_raw_fd(), self.management.as_ref().map_or(-1, Management::readable)]
+        [self.socket.as_raw_fd(), self.several.as_raw_fd()]
     }
 
     /// Packets of others that could not be handed over, as their queues were full.
@@ -281,7 +287,7 @@ impl Claim {
             received += take(&self.socket, self.user, &mut self.taken, sink)?;
         }
         if let Some(management) = &self.management {
-            for socket in management.ready()? {
+            for socket in management.ready(&self.several)? {
                 received += take(socket, self.user, &mut self.taken, sink)?;
             }
         }
