@@ -81,8 +81,8 @@ impl Engine {
     }
 
     /// The next packet of READ data has not the length or the opcode that its place in the message has: the responder answers something
-    /// other than was asked, and would again (IBTA Vol 1 §9.9.2 has the requester end the READ in error, and the queue pair with it). To
-    /// ask again until the retries are spent would call it a peer that does not answer.
+    /// other than was asked, and would again. The READ ends in error, and the queue pair with it, as Linux's qib driver has it, which calls
+    /// it a length error. To ask again until the retries are spent would call it a peer that does not answer.
     ///
     /// That takes its peer's address, its number, and the very PSN that is next, as data that would be placed do.
     #[cold]

@@ -1,9 +1,58 @@
 //! A program that carries out every plain instruction on telling operands and writes down each result. It runs alike on
 //! our core and on Linux, which gives it a kernel and another implementation of the processor.
 
-use roci_hart::{Instruction, MemoryMap, Op, Register};
+use roci_hart::{Instruction, MemoryMap, Op, Register, Shape};
 
 use super::elf::{Segment, file};
+
+/// Instructions that compute, load, store and jump, which run alike on any machine.
+pub(crate) const PLAIN: [Op; 45] = [
+    Op::Lui,
+    Op::Auipc,
+    Op::Jal,
+    Op::Jalr,
+    Op::Beq,
+    Op::Bne,
+    Op::Blt,
+    Op::Bge,
+    Op::Bltu,
+    Op::Bgeu,
+    Op::Lb,
+    Op::Lh,
+    Op::Lw,
+    Op::Lbu,
+    Op::Lhu,
+    Op::Sb,
+    Op::Sh,
+    Op::Sw,
+    Op::Addi,
+    Op::Slti,
+    Op::Sltiu,
+    Op::Xori,
+    Op::Ori,
+    Op::Andi,
+    Op::Slli,
+    Op::Srli,
+    Op::Srai,
+    Op::Add,
+    Op::Sub,
+    Op::Sll,
+    Op::Slt,
+    Op::Sltu,
+    Op::Xor,
+    Op::Srl,
+    Op::Sra,
+    Op::Or,
+    Op::And,
+    Op::Mul,
+    Op::Mulh,
+    Op::Mulhsu,
+    Op::Mulhu,
+    Op::Div,
+    Op::Divu,
+    Op::Rem,
+    Op::Remu,
+];
 
 /// Pages of their own for code and data, where Linux lets a program be.
 pub(crate) const MAP: MemoryMap =
@@ -55,26 +104,7 @@ impl Assembler {
     }
 
     fn arithmetic(&mut self) {
-        let registers = [
-            Op::Add,
-            Op::Sub,
-            Op::Sll,
-            Op::Slt,
-            Op::Sltu,
-            Op::Xor,
-            Op::Srl,
-            Op::Sra,
-            Op::Or,
-            Op::And,
-            Op::Mul,
-            Op::Mulh,
-            Op::Mulhsu,
-            Op::Mulhu,
-            Op::Div,
-            Op::Divu,
-            Op::Rem,
-            Op::Remu,
-        ];
+        let registers = PLAIN.into_iter().filter(|op| op.shape() == Shape::Register);
         for op in registers {
             for (a, b) in VALUES.into_iter().flat_map(|a| VALUES.map(|b| (a, b))) {
                 self.set(A, a);

@@ -4,7 +4,7 @@
 use roci_hart::{Instruction, Op, Register, Shape};
 
 use super::elf::{Segment, file};
-use super::suite::MAP;
+use super::suite::{MAP, PLAIN};
 
 /// What stays as it is until the end: the counter of loops, and an address amid the octets that loads and stores reach.
 const COUNTER: Register = Register::new(30);
@@ -14,55 +14,6 @@ const X0: Register = Register::ZERO;
 /// Octets that loads and stores reach, and all that is compared: the registers stand behind them.
 const REACHED: u32 = 4_096;
 pub(crate) const SEEN: u32 = REACHED + 4 * 32;
-
-/// The instructions that it wanders through.
-const PLAIN: [Op; 45] = [
-    Op::Lui,
-    Op::Auipc,
-    Op::Jal,
-    Op::Jalr,
-    Op::Beq,
-    Op::Bne,
-    Op::Blt,
-    Op::Bge,
-    Op::Bltu,
-    Op::Bgeu,
-    Op::Lb,
-    Op::Lh,
-    Op::Lw,
-    Op::Lbu,
-    Op::Lhu,
-    Op::Sb,
-    Op::Sh,
-    Op::Sw,
-    Op::Addi,
-    Op::Slti,
-    Op::Sltiu,
-    Op::Xori,
-    Op::Ori,
-    Op::Andi,
-    Op::Slli,
-    Op::Srli,
-    Op::Srai,
-    Op::Add,
-    Op::Sub,
-    Op::Sll,
-    Op::Slt,
-    Op::Sltu,
-    Op::Xor,
-    Op::Srl,
-    Op::Sra,
-    Op::Or,
-    Op::And,
-    Op::Mul,
-    Op::Mulh,
-    Op::Mulhsu,
-    Op::Mulhu,
-    Op::Div,
-    Op::Divu,
-    Op::Rem,
-    Op::Remu,
-];
 
 /// Where the octets lie that [`SEEN`] counts.
 pub(crate) fn seen_from() -> u32 {
