@@ -188,6 +188,21 @@ fn who_listens_at_any_address_of_a_family_without_devices_hears_nothing() {
     }
 }
 
+#[test]
+fn who_comes_back_to_a_channel_that_another_has_destroyed_waits_as_who_was_there_before() {
+    unsafe {
+        let channel = rdma_create_event_channel();
+        rdma_destroy_event_channel(channel);
+        let place = channel.expose_provenance();
+        let comes = std::thread::spawn(move || {
+            let mut got = null_mut();
+            rdma_get_cm_event(std::ptr::with_exposed_provenance_mut(place), &raw mut got)
+        });
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(!comes.is_finished(), "it would tell its program that it failed");
+    }
+}
+
 /// An address as `rdma_getaddrinfo` finds it.
 unsafe fn found(node: &str, port: u16, flags: i32) -> *mut AddrInfo {
     let [node, port] = [node.to_owned(), port.to_string()].map(|it| CString::new(it).unwrap());

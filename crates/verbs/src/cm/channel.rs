@@ -192,11 +192,23 @@ pub unsafe extern "C" fn rdma_create_event_channel() -> *mut abi::EventChannel {
     }
 }
 
+/// Channels that were destroyed last, the newest at the end.
+static DESTROYED: Mutex<VecDeque<Box<Channel>>> = Mutex::new(VecDeque::new());
+/// So many are kept.
+const DESTROYED_MAX: usize = 8;
+
+/// It is kept a while: the thread of a program that hears of events may come back to it after another one has destroyed it (rping), and
+/// waits there then until the process ends, as one does that was there before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rdma_destroy_event_channel(channel: *mut abi::EventChannel) {
     let channel = Box::from_raw(channel.cast::<Channel>());
     let left = channel.mail.waiting().drain(..).collect();
     discard(left);
+    let mut destroyed = DESTROYED.lock().unwrap_or_else(PoisonError::into_inner);
+    destroyed.push_back(channel);
+    if destroyed.len() > DESTROYED_MAX {
+        destroyed.pop_front();
+    }
 }
 
 #[unsafe(no_mangle)]
