@@ -14,6 +14,8 @@ use roci_hart::{CSR_WORDS, Core, Machine, Policy, Program, check};
 mod bounds;
 #[path = "../../crates/hart/tests/support/confirm.rs"]
 mod confirm;
+#[path = "../../crates/hart/tests/support/plain.rs"]
+mod plain;
 #[path = "../../crates/hart/tests/support/program.rs"]
 mod program;
 

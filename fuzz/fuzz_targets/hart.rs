@@ -11,6 +11,8 @@ use roci_hart::{CSR_WORDS, Core, Machine, Misaligned, Policy, Program, check};
 mod confirm;
 #[path = "../../crates/hart/tests/support/differential.rs"]
 mod differential;
+#[path = "../../crates/hart/tests/support/plain.rs"]
+mod plain;
 #[path = "../../crates/hart/tests/support/program.rs"]
 mod program;
 

@@ -5,6 +5,8 @@
 
 #[path = "support/elf.rs"]
 mod elf;
+#[path = "support/plain.rs"]
+mod plain;
 #[path = "support/suite.rs"]
 mod suite;
 #[cfg(feature = "translate")]

@@ -5,7 +5,7 @@ use roci_hart::{
     MemoryMap, Misaligned, OnRead, OnWrite, Op, Register, Shape,
 };
 
-use super::suite::PLAIN;
+use super::plain::PLAIN;
 
 pub(crate) const MAP: MemoryMap = MemoryMap { origin: 0x1_0000, rom: 4096, stack: 64, data: 64 };
 

@@ -4,55 +4,7 @@
 use roci_hart::{Instruction, MemoryMap, Op, Register, Shape};
 
 use super::elf::{Segment, file};
-
-/// Instructions that compute, load, store and jump, which run alike on any machine.
-pub(crate) const PLAIN: [Op; 45] = [
-    Op::Lui,
-    Op::Auipc,
-    Op::Jal,
-    Op::Jalr,
-    Op::Beq,
-    Op::Bne,
-    Op::Blt,
-    Op::Bge,
-    Op::Bltu,
-    Op::Bgeu,
-    Op::Lb,
-    Op::Lh,
-    Op::Lw,
-    Op::Lbu,
-    Op::Lhu,
-    Op::Sb,
-    Op::Sh,
-    Op::Sw,
-    Op::Addi,
-    Op::Slti,
-    Op::Sltiu,
-    Op::Xori,
-    Op::Ori,
-    Op::Andi,
-    Op::Slli,
-    Op::Srli,
-    Op::Srai,
-    Op::Add,
-    Op::Sub,
-    Op::Sll,
-    Op::Slt,
-    Op::Sltu,
-    Op::Xor,
-    Op::Srl,
-    Op::Sra,
-    Op::Or,
-    Op::And,
-    Op::Mul,
-    Op::Mulh,
-    Op::Mulhsu,
-    Op::Mulhu,
-    Op::Div,
-    Op::Divu,
-    Op::Rem,
-    Op::Remu,
-];
+use super::plain::PLAIN;
 
 /// Pages of their own for code and data, where Linux lets a program be.
 pub(crate) const MAP: MemoryMap =

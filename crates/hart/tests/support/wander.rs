@@ -4,7 +4,8 @@
 use roci_hart::{Instruction, Op, Register, Shape};
 
 use super::elf::{Segment, file};
-use super::suite::{MAP, PLAIN};
+use super::plain::PLAIN;
+use super::suite::MAP;
 
 /// What stays as it is until the end: the counter of loops, and an address amid the octets that loads and stores reach.
 const COUNTER: Register = Register::new(30);
