@@ -11,11 +11,17 @@ use std::time::{Duration, Instant};
 fn pair(server: Command, what: &str, client: impl Fn() -> Command) -> [String; 2] {
     let server = Killed::begun(server);
     let begin = Instant::now();
+    let mut failed = Vec::new();
     let told = loop {
         let output = client().output().unwrap();
-        if output.status.success() || begin.elapsed() > Duration::from_secs(20) {
+        if output.status.success() {
             break succeeded(output, what);
         }
+        let said = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
+        failed.push(format!("{}: {}", output.status, said.concat()));
+        // Those after the first that came to a server that listened fail because of that one.
+        failed.dedup();
+        assert!(begin.elapsed() < Duration::from_secs(20), "{what}: in turn {failed:#?}");
         std::thread::sleep(Duration::from_millis(50));
     };
     [told, succeeded(server.ended(), what)]

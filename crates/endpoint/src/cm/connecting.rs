@@ -17,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 impl ConnectionManager {
-    /// Asks for a connection of `qp`, which is in INIT, and waits for it: nine seconds where nothing is heard, and forty where
-    /// somebody listens who does not answer.
+    /// Asks for a connection of `qp`, which is in INIT, and waits for it: nine seconds where nothing is heard, forty where somebody
+    /// listens who does not answer, and 0.3 s where nobody listens: in them the peer is asked again.
     ///
     /// # Errors
     /// [`CmError`]; `qp` is of no further use then.

@@ -32,6 +32,11 @@ pub const PENDING_SHARE: usize = PENDING_MAX / 8;
 pub const OVER_MAX: usize = 4096;
 /// Datagrams that wait to be sent, at most: as many connections may end at once, and what is beyond is lost, as it may be on the way.
 const OUTGOING_MAX: usize = OVER_MAX;
+/// Who is told that nobody listens asks again after this time,
+const AGAIN: Span = Span::from_millis(20);
+/// until this long after it asked first: programs tell their peers of a port before they listen there (qperf; perftest for the connections
+/// of the data), and a peer without hardware is as fast.
+const LATE: Span = Span::from_millis(300);
 /// The longest wait that a peer is granted that asks for time, and that a request waits for the user.
 const PATIENCE: Span = Span::from_secs(60);
 
@@ -110,6 +115,8 @@ struct Connection {
     timer: Option<Instant>,
     /// The peer has asked for time.
     is_heard: bool,
+    /// Until when nobody may listen yet at a peer that we ask.
+    late: Instant,
 }
 
 /// All connections of one device.
@@ -202,9 +209,20 @@ impl Machine {
         let peer_qpn = roci_units::Qpn::new(0);
         let (last, retries, timer) = (None, 0, None);
         let (state, remote, guid) = (State::Asking, 0, None);
-        let is_heard = false;
-        let connection =
-            Connection { peer, state, remote, guid, transaction, peer_qpn, last, retries, timer, is_heard };
+        let (is_heard, late) = (false, now + LATE);
+        let connection = Connection {
+            peer,
+            state,
+            remote,
+            guid,
+            transaction,
+            peer_qpn,
+            last,
+            retries,
+            timer,
+            is_heard,
+            late,
+        };
         self.connections.insert(id, connection);
         self.ask(now, id, State::Asking, Mad { transaction, message: Message::Request(request) });
         Id(id)

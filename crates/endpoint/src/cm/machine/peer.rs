@@ -1,6 +1,8 @@
 //! What the peer says, and what becomes of a connection by it.
 
-use super::{Connection, Event, Id, Machine, PATIENCE, RESPONSE_TIMEOUT, State, interval, patience};
+use super::{
+    AGAIN, Connection, Event, Id, Machine, PATIENCE, RESPONSE_TIMEOUT, RETRIES, State, interval, patience,
+};
 use roci_units::{Instant, Span};
 use roci_wire::cm::{Answered, Mad, Message, Private, Reject, Reply, Request, reason};
 use std::net::IpAddr;
@@ -85,6 +87,7 @@ impl Machine {
             retries: 0,
             timer: None,
             is_heard: false,
+            late: now,
         };
         self.connections.insert(id, connection);
         self.asked.insert((from, remote), id);
@@ -131,6 +134,13 @@ impl Machine {
             self.answered(from);
         }
         match state {
+            // It remembers nothing of the request, which may be the first next time.
+            Some(State::Asking)
+                if (reject.reason, reject.local) == (reason::INVALID_SERVICE, 0)
+                    && self.may_be_early(now, id) =>
+            {
+                self.start(id, now + AGAIN);
+            }
             Some(State::Asking | State::Granting | State::Granted | State::Asked) => {
                 self.forget_last(id);
                 self.end(now, id);
@@ -143,6 +153,13 @@ impl Machine {
             }
             _ => {}
         }
+    }
+
+    /// Whether the peer may yet come to listen; what was asked for is sent once more at the next timer then, as if it had not been before.
+    fn may_be_early(&mut self, now: Instant, id: u32) -> bool {
+        let Some(connection) = self.connections.get_mut(&id) else { return false };
+        connection.retries = RETRIES;
+        now < connection.late
     }
 
     /// Whether a connection's peer is this device, as far as anybody has said.

@@ -223,7 +223,27 @@ fn nobody_listens_and_the_reason_is_told() {
     while pair.step() {}
     let [Event::Rejected { id: whose, reject }] = &pair.events[0][..] else { panic!("{:?}", pair.events) };
     assert_eq!((*whose, reject.reason), (id, reason::INVALID_SERVICE));
+    let asked = LATE.as_ps() / AGAIN.as_ps() + 1;
+    assert!((asked - 2..=asked).contains(&(pair.sent / 2)), "asked {} times", pair.sent / 2);
     assert!(pair.ends.iter().all(Machine::is_empty));
+}
+
+#[test]
+fn who_listens_a_little_after_the_peer_has_asked_is_asked_again() {
+    let mut pair = Pair::new(2, Faults::default());
+    let id = pair.ends[0].connect(pair.now, address(1), request());
+    while pair.now < Instant::ZERO + LATE / 2 {
+        assert!(pair.step());
+    }
+    assert!(pair.sent > 4 && pair.events[0].is_empty(), "refused more than once");
+    pair.ends[1].listen(PORT);
+    pair.settle();
+    assert!(matches!(pair.events[0][..], [Event::Granted { id: granted, .. }] if granted == id));
+    assert!(
+        matches!(pair.events[1][..], [Event::Asked { .. }, Event::Established(_)]),
+        "{:?}",
+        pair.events[1]
+    );
 }
 
 #[test]
