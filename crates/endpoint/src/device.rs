@@ -9,7 +9,7 @@ use crate::icrc::Solver;
 use crate::io::steer::Claim;
 use crate::io::udp::UdpIo;
 use crate::io::{Batch, MemoryWire, PacketIo, raw::RawIo, sys};
-use crate::memory::region::Memory;
+use crate::memory::region::{Handle, Memory};
 use crate::memory::{MemoryRegion, RegionError};
 use crate::numbers::{Numbers, random};
 use crate::paths::Paths;
@@ -582,6 +582,17 @@ impl DeviceInner {
     /// Deregisters a region, on each shard before it does anything else. May be called under a shard's lock.
     pub(crate) fn deregister(&self, key: u32) {
         self.table.push(Change::Deregister(key));
+    }
+
+    /// Requests part with the memory of a region, which is to be taken away.
+    pub(crate) fn part_with(&self, handle: &Handle) {
+        for cell in &self.cells {
+            let core = &mut cell.lock().core;
+            let recvs = core.works.part_with(handle);
+            if !recvs.is_empty() {
+                core.engine.void_recvs(|id| recvs.contains(&id));
+            }
+        }
     }
 
     /// Has all changes of the table of regions applied.

@@ -23,7 +23,8 @@ impl Core {
         let left = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
         let length = self.prepare(left, pd, request)?;
         let payload = std::mem::replace(&mut request.payload, Payload::None);
-        let work = Work { id: request.id, owner: Owner::Send(place), signaled: request.signaled, payload };
+        let (id, owner, signaled) = (request.id, Owner::Send(place), request.signaled);
+        let work = Work { id, owner, signaled, payload, is_void: false };
         let at = self.works.insert(work);
         let posted = asked(request, at, length);
         match self.engine.post_send(now, inner(place), &posted) {
@@ -126,7 +127,7 @@ impl Core {
         }
         let length = u32::try_from(request.payload.len()).unwrap_or(u32::MAX);
         let RecvWr { id, payload } = request;
-        let at = self.works.insert(Work { id, owner, signaled: true, payload });
+        let at = self.works.insert(Work { id, owner, signaled: true, payload, is_void: false });
         let posted = RecvRequest { id: u64::from(at), address: address_of(at), length, lkey: 0 };
         match self.engine.post_recv(target, posted) {
             Ok(()) => {

@@ -353,13 +353,16 @@ impl Core {
     /// Delivers the ends of work requests to their completion queues, and the failures of queue pairs to who watches them: those
     /// first, so that they are known to whoever polls what they have ended.
     pub(crate) fn complete(&mut self) {
-        while let Some(incident) = self.engine.poll_incident() {
-            self.meet_with(incident);
-        }
-        while let Some(completion) = self.engine.poll_completion() {
+        self.meet_with_all();
+        while let Some(mut completion) = self.engine.poll_completion() {
             let Some(work) = self.works.remove(completion.id) else { continue };
             let place = place_of(completion.qpn);
             self.returned(work.owner);
+            if work.is_void && completion.status == Status::Success && matches!(work.owner, Owner::Send(_)) {
+                completion.status = Status::LocalProtectionError;
+                self.fail(self.clock.now(), place);
+                self.meet_with_all();
+            }
             let Some(Some(entry)) = self.entries.get(place as usize) else { continue };
             let sent = matches!(work.owner, Owner::Send(_));
             if let Tail::Invalidate(key) = completion.tail
@@ -395,6 +398,13 @@ impl Core {
         }
         if !self.reached.is_empty() || !self.draining.is_empty() {
             self.tell_events();
+        }
+    }
+
+    #[inline]
+    fn meet_with_all(&mut self) {
+        while let Some(incident) = self.engine.poll_incident() {
+            self.meet_with(incident);
         }
     }
 
@@ -516,13 +526,18 @@ impl Core {
         }
     }
 
+    /// Moves a queue pair to the error state.
+    fn fail(&mut self, now: Instant, place: u32) {
+        let fail = roci_transport::Change { transition: Some(Transition::Fail), ..Default::default() };
+        // One that has failed before has flushed everything, and one in RESET has nothing.
+        let _ = self.engine.modify_qp(now, inner(place), &fail);
+    }
+
     /// Gives back what the requests of a queue pair have lent, without completions; what a message has taken from a
     /// shared receive queue is among them, so the engine is asked to flush.
     pub(crate) fn abandon(&mut self, now: Instant, place: u32) {
         self.complete();
-        let fail = roci_transport::Change { transition: Some(Transition::Fail), ..Default::default() };
-        // One that has failed before has flushed everything, and one in RESET has nothing.
-        let _ = self.engine.modify_qp(now, inner(place), &fail);
+        self.fail(now, place);
         // That is its end, or it begins anew: it has not failed.
         while self.engine.poll_incident().is_some() {}
         while let Some(flushed) = self.engine.poll_completion() {

@@ -1,5 +1,6 @@
 //! Work requests, typed by what they do, and their completions.
 
+use crate::memory::region::Handle;
 use crate::memory::{Buffer, RemoteMemory, Slice};
 use roci_transport::{CompletionKind, Operation, PostError, Status, Tail};
 use roci_units::Qpn;
@@ -23,6 +24,17 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
+    /// Whether some of it lies in a region.
+    pub(crate) fn refers_to(&self, handle: &Handle) -> bool {
+        match self {
+            Self::None | Self::Inline(_) => false,
+            Self::Slice(slice) => slice.is_of(handle),
+            Self::Slices(slices) => slices.iter().any(|slice| slice.is_of(handle)),
+            Self::Buffer(buffer) => buffer.is_of(handle),
+            Self::Buffers(buffers) => buffers.iter().any(|buffer| buffer.is_of(handle)),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::None => 0,

@@ -1,7 +1,9 @@
 //! Work requests in flight: what they lent, found again by number.
 
+use crate::memory::region::Handle;
 use crate::memory::{Buffer, Slice};
 use crate::work::Payload;
+use std::collections::HashSet;
 
 /// Where payload lies, in the terms that the engine carries around: the request's place in the upper half, an offset in
 /// the lower. The key beside it is zero.
@@ -28,6 +30,8 @@ pub(crate) struct Work {
     pub(crate) owner: Owner,
     pub(crate) signaled: bool,
     pub(crate) payload: Payload,
+    /// Some of the memory that it was to fill was taken away.
+    pub(crate) is_void: bool,
 }
 
 /// All of them of one shard.
@@ -62,6 +66,27 @@ impl Works {
                 self.free.push(place);
             }
         }
+    }
+
+    /// Memory is about to be taken away: what was to be sent of it is copied, as it is now, and requests that were to fill it are void; gives
+    /// the receive requests among those.
+    pub(crate) fn part_with(&mut self, handle: &Handle) -> HashSet<u64> {
+        let mut recvs = HashSet::new();
+        for (id, work) in (0..).zip(&mut self.places) {
+            let Some(work) = work.as_mut().filter(|work| work.payload.refers_to(handle)) else { continue };
+            match &work.payload {
+                Payload::None | Payload::Inline(_) => {}
+                Payload::Slice(slice) => work.payload = Payload::Inline(slice.to_vec().into()),
+                Payload::Slices(slices) => {
+                    work.payload = Payload::Inline(slices.iter().flat_map(Slice::to_vec).collect());
+                }
+                Payload::Buffer(_) | Payload::Buffers(_) => {
+                    work.is_void = true;
+                    recvs.extend((!matches!(work.owner, Owner::Send(_))).then_some(id));
+                }
+            }
+        }
+        recvs
     }
 
     fn at(&self, address: u64) -> Option<(&Payload, usize)> {

@@ -235,6 +235,15 @@ impl Engine {
         Ok(())
     }
 
+    /// The memory of receive requests was taken away, in a world that gives the engine no keys of it: those whose name `is_gone` take no
+    /// message any more, as one whose key fits no longer, not even the rest of one.
+    pub fn void_recvs(&mut self, is_gone: impl Fn(u64) -> bool) {
+        for recv in self.recvs.all() {
+            recv.is_void |= is_gone(recv.request.id);
+        }
+        self.keys_ended = self.keys_ended.wrapping_add(1);
+    }
+
     /// Invalidates a key at the peer's wish; done by the engine itself where the wish arrives. A world with several engines
     /// tells the others.
     ///

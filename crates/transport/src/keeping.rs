@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::memory::Access;
 use crate::messages::is_sent_again;
 use crate::qp::{Duties, after, sequence};
-use crate::queue::NONE;
+use crate::queue::{NONE, RecvWork};
 use crate::reads::Access as Stored;
 use crate::responder::ACK;
 use crate::responses::atomic_result;
@@ -417,7 +417,7 @@ impl Engine {
             let Some(recv) = self.receive_for(slot, header) else {
                 return Err(self.keep_not_ready(slot, header, next, reaction));
             };
-            let request = self.recvs.get(recv).request;
+            let RecvWork { request, is_void, .. } = *self.recvs.get(recv);
             let offset = match self.profile(slot).layout {
                 Layout::Srnic => header.request_position().psn_offset.checked_mul(u32::from(mtu)),
                 _ => Some(header.send_position().offset),
@@ -428,7 +428,8 @@ impl Engine {
             };
             (address, key) = (request.address.wrapping_add(u64::from(offset)), request.lkey);
             let length = u64::from(payload);
-            if key != 0 && self.regions.check(pd, key, address, length, Access::LOCAL_WRITE).is_err() {
+            let fits = key == 0 || self.regions.check(pd, key, address, length, Access::LOCAL_WRITE).is_ok();
+            if !fits || is_void {
                 return Err(self.refuse(now, slot, NakCode::RemoteOperationalError, reaction));
             }
         }

@@ -240,6 +240,8 @@ impl SendWork {
 pub(crate) struct RecvWork {
     pub(crate) request: RecvRequest,
     next: u32,
+    /// The memory that it names was taken away.
+    pub(crate) is_void: bool,
 }
 
 /// A slab whose free entries form a list.
@@ -303,6 +305,11 @@ impl<T: Linked> Slab<T> {
         self.free = index;
     }
 
+    /// All entries, those that were given back among them.
+    pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut()
+    }
+
     /// Asks the processor to fetch the first entry, which is in use where any is.
     #[inline]
     pub(crate) fn prefetch(&self) {
@@ -338,7 +345,7 @@ impl RecvQueue {
 
     /// Appends `request`.
     pub(crate) fn push(&mut self, slab: &mut Slab<RecvWork>, request: RecvRequest) {
-        let index = slab.insert(RecvWork { request, next: NONE });
+        let index = slab.insert(RecvWork { request, next: NONE, is_void: false });
         if self.tail == NONE {
             self.head = index;
         } else {

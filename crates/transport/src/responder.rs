@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::incidents::Incident;
 use crate::memory::Access;
 use crate::qp::{Duties, Qp, after, sequence};
-use crate::queue::NONE;
+use crate::queue::{NONE, RecvWork};
 use crate::requester::set_drawn_by;
 use crate::segment::{Segment, Source};
 use crate::token::Purpose;
@@ -209,7 +209,7 @@ impl Engine {
     }
 
     /// Checks again that what is left of the message may be written: a key ended since it was checked last, or the
-    /// message goes to a buffer that was posted some time ago. A buffer's key of zero is for worlds without memory.
+    /// message goes to a buffer that was posted some time ago. A buffer's key of zero is for worlds that look after memory themselves.
     #[inline(never)]
     fn check_rest(
         &mut self,
@@ -223,7 +223,9 @@ impl Engine {
         responder.keys_ended = self.keys_ended;
         let (key, address, left) = (responder.key, responder.address, u64::from(responder.remaining));
         let needs = if write { Access::REMOTE_WRITE } else { Access::LOCAL_WRITE };
-        if !write && key == 0 || self.regions.check(pd, key, address, left, needs).is_ok() {
+        let is_void = !write && self.recvs.get(responder.recv).is_void;
+        let fits = !write && key == 0 || self.regions.check(pd, key, address, left, needs).is_ok();
+        if fits && !is_void {
             return Ok(());
         }
         if write {
@@ -647,16 +649,21 @@ impl Engine {
         }
         let deferred = profile.deferred.placement;
         let recv = self.next_recv(slot).ok_or(Refusal::Datagram)?;
-        let request = self.recvs.get(recv).request;
+        let RecvWork { request, is_void, .. } = *self.recvs.get(recv);
         self.recvs.remove(recv);
         let length = u32::from(header.payload);
         let qpn = self.qps[slot].common.qpn;
-        let fits = length <= request.length;
+        let status = match (length > request.length, is_void) {
+            (true, _) => Status::LocalLengthError,
+            (_, true) => Status::LocalProtectionError,
+            _ => Status::Success,
+        };
+        let fits = status == Status::Success;
         let completion = Completion {
             id: request.id,
             qpn,
             kind: CompletionKind::Recv,
-            status: if fits { Status::Success } else { Status::LocalLengthError },
+            status,
             length: if fits { length } else { 0 },
             tail: if shape.has(Shape::IMMEDIATE) { Tail::Immediate(header.immediate()) } else { Tail::Plain },
             solicited: header.flags.has(Flags::SOLICITED),

@@ -7,7 +7,7 @@ use crate::posting::{self, Note};
 use crate::reading::{self, Reading};
 use crate::{abi, code, errno, none};
 use libc::{c_int, c_uint, c_void};
-use roci_endpoint::{CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
+use roci_endpoint::{Buffer, CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
 use std::cell::UnsafeCell;
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -249,15 +249,20 @@ pub(crate) fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> 
     match special.take(it.qp_num.get(), it.wr_id)? {
         Note::Atomic { wr_id, signaled, mut into } => {
             wc.wr_id = wr_id;
-            if it.status == Status::Success {
+            if it.status == Status::Success && !into.is_there() {
+                wc.status = abi::wc::LOC_PROT_ERR;
+            } else if it.status == Status::Success {
                 // The place has eight octets, as was looked at when it was posted.
                 let _ = into.write(0, &it.original.to_ne_bytes());
             }
-            (signaled || it.status != Status::Success).then_some(wc)
+            (signaled || wc.status != abi::wc::SUCCESS).then_some(wc)
         }
         Note::Datagram { wr_id, header } => {
             wc.wr_id = wr_id;
             if let Some((address, qpn)) = it.source {
+                if !header.iter().all(Buffer::is_there) {
+                    wc.status = abi::wc::LOC_PROT_ERR;
+                }
                 wc.src_qp = qpn.get();
                 wc.wc_flags |= abi::wc::GRH;
                 posting::put_header(header, context, address, wc.byte_len);

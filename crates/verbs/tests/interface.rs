@@ -484,3 +484,23 @@ fn memory_without_local_writing_takes_no_results_and_no_headers() {
     assert_eq!((wc.wr_id, wc.status, wc.opcode), (2, 0, abi::wc::RDMA_READ));
     [near, far, ud].into_iter().for_each(End::close);
 }
+
+#[test]
+fn results_whose_place_was_deregistered_are_errors() {
+    let [near, far] = connected();
+    unsafe {
+        let mut place = Box::new(5u64);
+        let rights = abi::access::LOCAL_WRITE.cast_signed();
+        let mr = ibv_reg_mr(near.pd, (&raw mut *place).cast(), 8, rights);
+        let addr = (&raw const *place).expose_provenance() as u64;
+        let mut parts = [abi::Sge { addr, length: 8, lkey: (*mr).lkey }];
+        let mut wr = request(1, abi::wr_opcode::ATOMIC_FETCH_AND_ADD, &mut parts, 0);
+        let remote_addr = far.at(0).next_multiple_of(8);
+        wr.wr.atomic = abi::Atomic { remote_addr, compare_add: 1, swap: 0, rkey: (*far.mr).rkey };
+        assert_eq!(near.post(&mut wr), 0);
+        assert_eq!(ibv_dereg_mr(mr), 0);
+        let wc = near.completion();
+        assert_eq!((wc.wr_id, wc.status, *place), (1, abi::wc::LOC_PROT_ERR, 5));
+    }
+    [near, far].into_iter().for_each(End::close);
+}

@@ -53,6 +53,11 @@ impl Buffer {
         self.length == 0
     }
 
+    /// Whether its memory is there, which a [`ForeignRegion`](super::ForeignRegion) may have taken away.
+    pub fn is_there(&self) -> bool {
+        self.lease.range.end <= self.lease.handle.memory().len()
+    }
+
     /// Octets that it could have.
     pub fn capacity(&self) -> usize {
         self.lease.range.len()
@@ -135,6 +140,10 @@ impl Buffer {
         unsafe { self.lease.handle.memory().copy_in(self.lease.range.start + offset, &octets[..length]) };
     }
 
+    pub(crate) fn is_of(&self, handle: &Handle) -> bool {
+        std::ptr::eq(&raw const *self.lease.handle, handle)
+    }
+
     pub(crate) fn is_writable(&self) -> bool {
         self.lease.handle.memory().access.has(Access::LOCAL_WRITE)
     }
@@ -189,6 +198,10 @@ impl Slice {
             Ok(lease) => Ok(Buffer { length: lease.range.len(), lease }),
             Err(lease) => Err(Self { lease, range }),
         }
+    }
+
+    pub(crate) fn is_of(&self, handle: &Handle) -> bool {
+        std::ptr::eq(&raw const *self.lease.handle, handle)
     }
 
     /// Copies octets for sending; zeros where there are none.

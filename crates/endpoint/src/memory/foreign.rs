@@ -8,8 +8,8 @@ use roci_transport::{Access, Pd};
 use std::sync::Arc;
 
 /// Memory of somebody else under a key, as `ibv_reg_mr` registers it. Nothing says what of it is lent: whoever posts requests answers for
-/// it, as in verbs. Dropping this takes the key and the memory away from the device, whether requests refer to it or not: those send zeros,
-/// and place nothing.
+/// it, as in verbs. Dropping this takes the key and the memory away from the device, whether requests refer to it or not: those send what was
+/// there, from a copy; and what they were to receive or to READ into it ends them as a local protection error, with their queue pair.
 #[derive(Debug)]
 pub struct ForeignRegion {
     handle: Arc<Handle>,
@@ -65,7 +65,7 @@ impl ForeignRegion {
 
 impl Drop for ForeignRegion {
     fn drop(&mut self) {
-        self.handle.revoke();
+        self.handle.revoke(Arc::strong_count(&self.handle) > 1);
     }
 }
 
@@ -74,51 +74,108 @@ mod tests {
     use super::*;
     use crate::device::Progress;
     use crate::io::MemoryWire;
-    use crate::pair::pair;
-    use crate::work::{RecvWr, SendWr};
+    use crate::memory::RemoteMemory;
+    use crate::pair::{End, pair};
+    use crate::work::{RecvWr, SendWr, WorkCompletion};
+    use roci_transport::{QpState, Status};
+
+    const RIGHTS: [Access; 3] = [Access::LOCAL_WRITE, Access::REMOTE_WRITE, Access::REMOTE_READ];
+
+    /// Two ends that go on when they are told to, and of each 4096 octets that are registered: 7 at the first, 1 at the second.
+    struct Two {
+        ends: [End; 2],
+        octets: [Vec<u8>; 2],
+    }
+
+    impl Two {
+        fn new() -> (Self, [ForeignRegion; 2]) {
+            let ends = pair(&MemoryWire::new(1), Progress::Caller, |qp| qp);
+            let mut octets = [7, 1].map(|octet| vec![octet; 4096]);
+            let rights = RIGHTS.into_iter().fold(Access::NONE, |all, right| all | right);
+            let regions = [0, 1].map(|end: usize| {
+                // SAFETY: they outlive the regions, and nobody refers to them before those are gone.
+                unsafe { ends[end].pd.reg_foreign(octets[end].as_mut_ptr(), 4096, rights).unwrap() }
+            });
+            (Self { ends, octets }, regions)
+        }
+
+        /// Waits for the next completion of an end.
+        fn ended(&self, end: usize) -> WorkCompletion {
+            let mut looks = std::iter::repeat_with(|| {
+                self.ends.iter().for_each(|end| end.device.progress());
+                self.ends[end].cq.poll()
+            });
+            looks.find_map(|it| it).unwrap()
+        }
+    }
+
+    fn part(region: &ForeignRegion, at: usize, length: u32) -> Option<Buffer> {
+        // SAFETY: each is used once at a time.
+        unsafe { region.buffer(region.handle.memory().address() + at as u64, length) }
+    }
 
     #[test]
-    fn memory_that_was_given_back_is_neither_read_nor_written_by_requests_that_refer_to_it() {
-        let [near, far] = pair(&MemoryWire::new(1), Progress::Caller, |qp| qp);
-        let (mut from, mut into) = (vec![7u8; 4096], vec![1u8; 4096]);
-        let rights = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
-        // SAFETY: both outlive their regions, and nobody refers to them before.
-        let (source, target) = unsafe {
-            let source = near.pd.reg_foreign(from.as_mut_ptr(), 4096, rights).unwrap();
-            (source, far.pd.reg_foreign(into.as_mut_ptr(), 4096, rights).unwrap())
-        };
-        let part = |region: &ForeignRegion, at: usize, length| {
-            // SAFETY: each is used once at a time.
-            unsafe { region.buffer(region.handle.memory().address() + at as u64, length) }
-        };
+    fn the_same_octets_are_part_of_several_requests_as_in_c() {
+        let (two, [source, target]) = Two::new();
         assert!(part(&source, 4000, 96).is_some() && part(&source, 4000, 97).is_none());
-        // The same octets twice, as C does.
         for at in [0, 64] {
-            far.qp.post_recv(RecvWr::new(part(&target, at, 64).unwrap())).unwrap();
-            near.qp.post_send(SendWr::send(part(&source, 0, 64).unwrap())).unwrap();
+            two.ends[1].qp.post_recv(RecvWr::new(part(&target, at, 64).unwrap())).unwrap();
+            two.ends[0].qp.post_send(SendWr::send(part(&source, 0, 64).unwrap())).unwrap();
         }
-        for cq in [&far.cq, &near.cq, &far.cq, &near.cq] {
-            while cq.poll().inspect(|it| assert!(it.is_ok())).is_none() {
-                near.device.progress();
-                far.device.progress();
-            }
-        }
-        far.qp.post_recv(RecvWr::new(part(&target, 128, 64).unwrap())).unwrap();
-        let key = target.key();
+        assert!([1, 0, 1, 0].map(|end| two.ended(end).is_ok()).into_iter().all(|is_ok| is_ok));
+        drop((source, target));
+        assert_eq!(two.octets[1], [&[7; 128][..], &[1; 3968]].concat());
+    }
+
+    #[test]
+    fn what_was_to_be_received_into_memory_that_was_given_back_is_an_error_at_both_ends() {
+        let (two, [source, target]) = Two::new();
+        two.ends[1].qp.post_recv(RecvWr::new(part(&target, 0, 64).unwrap())).unwrap();
         drop(target);
-        drop(part(&source, 0, 1));
-        near.qp.post_send(SendWr::send(part(&source, 0, 64).unwrap())).unwrap();
-        while far.cq.poll().is_none() {
-            near.device.progress();
+        two.ends[0].qp.post_send(SendWr::send(part(&source, 0, 64).unwrap())).unwrap();
+        let [received, sent] = [1, 0].map(|end| two.ended(end).status);
+        assert_eq!((received, sent), (Status::LocalProtectionError, Status::RemoteOperationError));
+        assert!(two.ends.iter().all(|end| end.qp.state() == QpState::Error));
+        assert_eq!(two.octets[1], [1; 4096]);
+    }
+
+    #[test]
+    fn a_key_fits_no_longer_when_its_memory_was_given_back() {
+        let (two, [_source, target]) = Two::new();
+        let to = RemoteMemory { address: target.handle.memory().address(), rkey: target.key() };
+        drop(target);
+        two.ends[0].qp.post_send(SendWr::write_inline(&[9; 8], to)).unwrap();
+        assert_eq!(two.ended(0).status, Status::RemoteAccessError);
+        assert_eq!(two.octets[1], [1; 4096]);
+    }
+
+    #[test]
+    fn what_was_posted_is_sent_as_it_was_when_its_memory_was_given_back() {
+        let (mut two, [source, target]) = Two::new();
+        let to = RemoteMemory { address: target.handle.memory().address(), rkey: target.key() };
+        // More than is under way at once.
+        for at in 0..100 {
+            let parts =
+                [(0, 1000), (1000, 3096)].map(|(at, length)| part(&source, at, length).unwrap().freeze());
+            let request = SendWr::write(part(&source, 0, 4096).unwrap(), to).wr_id(at);
+            let request = if at % 2 == 0 { request } else { request.gather(parts.to_vec()) };
+            two.ends[0].qp.post_send(request).unwrap();
         }
-        let to = crate::memory::RemoteMemory { address: into.as_ptr().addr() as u64, rkey: key };
-        near.qp.post_send(SendWr::write_inline(&[9; 8], to)).unwrap();
-        let ends = std::iter::repeat_with(|| near.cq.poll()).inspect(|_| far.device.progress());
-        let refused = ends.flatten().find(|it| !it.is_ok()).unwrap();
-        assert_eq!(refused.status, roci_transport::Status::RemoteAccessError);
         drop(source);
-        assert!(into[..128].iter().all(|octet| *octet == 7) && into[128..].iter().all(|octet| *octet == 1));
-        assert!(from.iter().all(|octet| *octet == 7));
-        (from[0], into[0]) = (0, 0);
+        two.octets[0].fill(5);
+        assert!((0..100).all(|_| two.ended(0).is_ok()));
+        drop(target);
+        assert_eq!(two.octets[1], [7; 4096]);
+    }
+
+    #[test]
+    fn what_was_to_be_read_into_memory_that_was_given_back_ends_with_an_error() {
+        let (two, [source, target]) = Two::new();
+        let from = RemoteMemory { address: target.handle.memory().address(), rkey: target.key() };
+        two.ends[0].qp.post_send(SendWr::read(part(&source, 0, 4096).unwrap(), from)).unwrap();
+        drop(source);
+        assert_eq!(two.ended(0).status, Status::LocalProtectionError);
+        assert_eq!(two.ends[0].qp.state(), QpState::Error);
+        assert_eq!(two.octets[0], [7; 4096]);
     }
 }

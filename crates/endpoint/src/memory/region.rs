@@ -380,8 +380,11 @@ impl Handle {
     }
 
     /// The key fits no longer when this returns, and no shard touches the memory, which belongs to somebody else: requests that
-    /// refer to it send zeros, and place nothing.
-    pub(super) fn revoke(&self) {
+    /// refer to it send what was there, and what they were to place there ends them with an error. `has_requests` where there may be such.
+    pub(super) fn revoke(&self, has_requests: bool) {
+        if has_requests {
+            self.device.part_with(self);
+        }
         self.memory().revoke();
         if !self.is_revoked.swap(true, Ordering::SeqCst) {
             self.device.deregister(self.key);
