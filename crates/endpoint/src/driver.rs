@@ -1,5 +1,6 @@
 //! Who runs a shard: its thread, or whoever polls; and how a thread waits.
 
+use crate::absence::Absence;
 use crate::clock::{self, Clock};
 use crate::io::sys::{self, EventFd};
 use crate::shard::{REPLY_WAIT, Shard};
@@ -25,11 +26,15 @@ pub(crate) struct Cell {
     asleep: AtomicU64,
     /// When the application drove the shard last; the thread leaves it alone for a while then.
     driven: AtomicU64,
+    /// Whether it comes back for what arrives.
+    absence: Absence,
     stop: AtomicBool,
 }
 
 /// For how long a thread leaves a shard to the application that polled it.
 const GRACE: Span = Span::from_millis(1);
+/// The same where the application will most likely not come for what arrives: it looks more often than that as long as it looks.
+const GRACE_ABSENT: Span = Span::from_micros(5);
 /// The longest sleep while the shard is in use: a timer that is set to a later instant need not wake the thread.
 const NAP: Span = Span::from_millis(5);
 /// A shard without traffic for so long is not in use.
@@ -172,6 +177,7 @@ impl Cell {
             wake: EventFd::new()?,
             asleep: AtomicU64::new(0),
             driven: AtomicU64::new(0),
+            absence: Absence::default(),
             stop: AtomicBool::new(false),
         })
     }
@@ -213,6 +219,7 @@ impl Cell {
         }
         if shard.run(now) {
             pause.found(now);
+            self.absence.attended();
         }
         let took = std::mem::take(&mut shard.core.has_taken);
         if !shard.core.replies.is_empty() && shard.core.habit.goes(took) {
@@ -283,11 +290,12 @@ impl Cell {
     pub(crate) fn drive(&self, spin: Span) {
         sys::wake_on_time();
         let mut busy = self.clock.now();
-        let pause = Pause::default();
+        let (pause, mut missed) = (Pause::default(), 0);
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
             if let Some(until) = self.left_until(now) {
-                self.sleep(&[], Some(until), now);
+                let fds = if self.absence.is_likely() { &self.readable[..] } else { &[] };
+                self.sleep(fds, Some(until), now);
                 continue;
             }
             while self.wanted.load(Ordering::SeqCst) > 0 {
@@ -303,6 +311,12 @@ impl Cell {
             if shard.run(now) {
                 busy = now;
                 pause.found(now);
+                // Once for each time that the application left it alone.
+                let driven = self.driven.load(Ordering::Relaxed);
+                if driven != 0 && driven != missed {
+                    missed = driven;
+                    self.absence.missed();
+                }
                 continue;
             }
             if now.since(busy) < pause.looks_for(spin, now) && !is_over {
@@ -329,8 +343,9 @@ impl Cell {
     /// the application that polls on the same core. What keeps most of them from waiting is [`Habit`](crate::habit::Habit).
     fn left_until(&self, now: Instant) -> Option<Instant> {
         let driven = Instant::from_ps(self.driven.load(Ordering::Relaxed));
+        let grace = if self.absence.is_likely() { GRACE_ABSENT } else { GRACE };
         // At the end of the clock nothing is ever long ago.
-        if driven == Instant::ZERO || now.since(driven) >= GRACE || now >= clock::END {
+        if driven == Instant::ZERO || now.since(driven) >= grace || now >= clock::END {
             return None;
         }
         // Where it does not poll at the moment. Whoever has the lock does what there is to do.
@@ -341,7 +356,7 @@ impl Cell {
             shard.send_left(now);
         }
         // No sooner: an application whose core is a peer's for a slice would find that its thread had run the shard.
-        Some(now + GRACE)
+        Some(now + grace)
     }
 
     fn sleep(&self, fds: &[RawFd], until: Option<Instant>, now: Instant) {
@@ -519,6 +534,18 @@ mod tests {
         assert!(cell.left_until(driven + REPLY_WAIT).is_some());
         assert!(sent.poll().is_some_and(|completion| completion.is_ok()));
         assert_eq!(cell.left_until(driven + GRACE), None, "from now on the thread runs the shard");
+    }
+
+    #[test]
+    fn a_thread_waits_beside_an_application_that_does_not_come_for_what_arrives() {
+        let [_near, End { device, .. }] = one_message();
+        let cell = &device.inner.cells[0];
+        let driven = device.inner.now();
+        cell.driven.store(driven.as_ps(), Ordering::SeqCst);
+        assert!(cell.left_until(driven + GRACE_ABSENT).is_some());
+        (0..10).for_each(|_| cell.absence.missed());
+        assert!(cell.left_until(driven).is_some(), "it may look for the end of its own request");
+        assert_eq!(cell.left_until(driven + GRACE_ABSENT), None);
     }
 
     /// Has `end` post two requests, of which the second waits, where it may: the program is taken to look in time.

@@ -80,7 +80,7 @@
 //! | [`bridge`] | the emulated switch, which needs no endpoint |
 //! | [`io`] | packet I/O behind one trait: UDP sockets, raw sockets, a wire in memory |
 //! | `posting` | from a work request to the engine's |
-//! | `driver`, `habit` | who runs a shard, how its thread waits, and what is known of an application that polls |
+//! | `driver`, `habit`, `absence` | who runs a shard, how its thread waits, and what is known of an application that polls |
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
 //! | `counters` | what the packets of a queue pair have met |
@@ -101,6 +101,7 @@ macro_rules! speaks {
     };
 }
 
+mod absence;
 pub mod addresses;
 mod alive;
 #[cfg(feature = "tokio")]
