@@ -275,7 +275,7 @@ impl Net {
         let changes = &mut self.changes;
         if handle == LAY {
             changes.stale = false;
-            // With ever more sets of equal ports than its tables can hold, a switch goes on as it does.
+            // There are as many ports as there were.
             if let Some(Ok(routes)) = changes.routes() {
                 self.routes = routes;
             }

@@ -5,12 +5,14 @@
 //! ports. Few distinct groups exist (in a fat tree, "all ports up" and each single port), so they stay in the first
 //! cache. At the leaf itself the host's own port is taken. Switches that know the same way to all leaves share one
 //! *row* of groups: in a fat tree all leaves do, all cores do, and the other switches of one pod, so that 4096 hosts
-//! need 18 rows of 512 octets instead of one for each of 768 switches.
+//! need 18 rows of 512 octets instead of one for each of 768 switches. Where there are more groups than a `u16` has numbers, as in
+//! random graphs of some hundred switches, they come in *pages*, and a switch has all of its own in one.
 
 use crate::graph::{Graph, NodeId};
 use crate::packet::HostId;
 use crate::topology::{Port, Ports, node_index};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// The answer where no path leads: no node has this many ports.
 pub const NO_PORT: u16 = u16::MAX;
@@ -42,6 +44,8 @@ struct Attached {
 struct Known {
     /// The place of its row's first group.
     row: u32,
+    /// Where the page begins that the row's numbers count from.
+    page: u32,
     /// Which leaf it is, or [`NO_LEAF`].
     leaf: u16,
 }
@@ -61,8 +65,11 @@ struct Group {
 
 const CONSECUTIVE: u32 = u32::MAX;
 
-/// The group of a leaf that no path leads to.
-const NOWHERE: u16 = 0;
+/// The group of a leaf that no path leads to, the first of all.
+const NOWHERE: u32 = 0;
+
+/// Groups in a page, at most.
+const PAGE: usize = 1 << 16;
 
 /// Why routes cannot be laid through a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,16 +82,13 @@ pub enum RoutingError {
         /// Its links.
         ports: usize,
     },
-    /// The equal-cost paths differ from switch to switch in too many ways.
-    #[error("more than 65534 different sets of equal-cost ports; make the topology more regular")]
-    TooManyGroups,
 }
 
 impl Routes {
     /// The shortest paths, counted in links, through `graph`, which has passed [`check`](crate::topology::check()).
     ///
     /// # Errors
-    /// When a switch has more than 65 534 ports, or there are as many different sets of equal ports.
+    /// When a switch has more than 65 534 ports.
     pub fn new(graph: &Graph) -> Result<Self, RoutingError> {
         Self::around(graph, |_| false)
     }
@@ -107,13 +111,13 @@ impl Routes {
         let (attached, leaves) = attach(graph, &ports);
         let mut routes = Self {
             attached,
-            switches: vec![Known { row: 0, leaf: NO_LEAF }; graph.switches.len()],
+            switches: vec![Known { row: 0, page: 0, leaf: NO_LEAF }; graph.switches.len()],
             rows: Vec::new(),
             leaves: leaves.len(),
-            groups: vec![Group { first: NO_PORT, count: 0, list: CONSECUTIVE }],
+            groups: Vec::new(),
             scattered: Vec::new(),
         };
-        let mut known = BTreeMap::new();
+        let mut sets = Sets::new();
         let mut equal = Vec::new();
         let mut group_of = vec![NOWHERE; graph.switches.len() * leaves.len()];
         for (leaf, &leaf_switch) in leaves.iter().enumerate() {
@@ -135,51 +139,60 @@ impl Routes {
                         equal.clear();
                         let all = switch_ports(switch).iter().enumerate();
                         equal.extend(all.filter(|(_, port)| nearer(port)).map(|(index, _)| narrow(index)));
-                        routes.group(&equal, &mut known)?
+                        sets.number(&equal)
                     }
                 };
                 group_of[switch * leaves.len() + leaf] = group;
             }
         }
-        routes.share_rows(&mut group_of);
+        routes.share_rows(&mut group_of, &sets);
         routes.groups.shrink_to_fit();
         routes.scattered.shrink_to_fit();
         Ok(routes)
     }
 
-    /// Keeps one row of each kind of `group_of`, which has one for each switch.
-    fn share_rows(&mut self, group_of: &mut [u16]) {
-        let mut kept: BTreeMap<&[u16], u32> = BTreeMap::new();
-        for (known, row) in self.switches.iter_mut().zip(group_of.chunks_exact_mut(self.leaves.max(1))) {
+    /// Keeps one row of each kind of `group_of`, which has one for each switch, of numbers in `sets`; and those groups, in pages.
+    fn share_rows(&mut self, group_of: &mut [u32], sets: &Sets) {
+        let mut kept: BTreeMap<&[u32], (u32, u32)> = BTreeMap::new();
+        let mut page = Page::default();
+        for (place, row) in group_of.chunks_exact_mut(self.leaves.max(1)).enumerate() {
             // A leaf does not look up itself, and has its neighbour's group there: then all leaves are alike.
-            let own = usize::from(known.leaf);
+            let own = usize::from(self.switches[place].leaf);
             if own < row.len() {
                 row[own] = row[(own + 1) % row.len()];
             }
             let row = &*row;
-            known.row = *kept.entry(row).or_insert_with(|| {
-                let place = node_index(self.rows.len());
-                self.rows.extend_from_slice(row);
-                place
+            let (at, begin) = *kept.entry(row).or_insert_with(|| {
+                if !page.has_room_for(row) {
+                    page = Page { begin: node_index(self.groups.len()), numbers: BTreeMap::new() };
+                }
+                let at = node_index(self.rows.len());
+                for &set in row {
+                    let number = *page.numbers.entry(set).or_insert_with(|| {
+                        let group = self.group(sets.ports(set));
+                        self.groups.push(group);
+                        narrow(self.groups.len() - 1 - page.begin as usize)
+                    });
+                    self.rows.push(number);
+                }
+                (at, page.begin)
             });
+            (self.switches[place].row, self.switches[place].page) = (at, begin);
         }
         self.rows.shrink_to_fit();
     }
 
-    /// The number of the group with these ports, a new one where there is none yet.
-    fn group(&mut self, ports: &[u16], known: &mut BTreeMap<Vec<u16>, u16>) -> Result<u16, RoutingError> {
-        if let Some(&group) = known.get(ports) {
-            return Ok(group);
-        }
-        let number = u16::try_from(self.groups.len()).map_err(|_| RoutingError::TooManyGroups)?;
+    /// The group of these ports.
+    fn group(&mut self, ports: &[u16]) -> Group {
+        let Some(&first) = ports.first() else {
+            return Group { first: NO_PORT, count: 0, list: CONSECUTIVE };
+        };
         let consecutive = ports.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let list = if consecutive { CONSECUTIVE } else { node_index(self.scattered.len()) };
         if !consecutive {
             self.scattered.extend_from_slice(ports);
         }
-        self.groups.push(Group { first: ports[0], count: narrow(ports.len()), list });
-        known.insert(ports.to_vec(), number);
-        Ok(number)
+        Group { first, count: narrow(ports.len()), list }
     }
 
     /// The port by which `switch` (its place in the list of switches) forwards a packet to `destination`: among equal
@@ -222,7 +235,8 @@ impl Routes {
         if known.leaf == attached.leaf {
             return attached.port;
         }
-        let group = self.groups[self.rows[known.row as usize + attached.leaf as usize] as usize];
+        let number = self.rows[known.row as usize + attached.leaf as usize];
+        let group = self.groups[known.page as usize + number as usize];
         if group.count <= 1 {
             return group.first;
         }
@@ -245,6 +259,54 @@ impl Routes {
             + (self.rows.capacity() + self.scattered.capacity()) * size_of::<u16>()
             + self.switches.capacity() * size_of::<Known>()
             + self.groups.capacity() * size_of::<Group>()
+    }
+}
+
+/// All sets of equal ports, by their numbers.
+struct Sets {
+    numbers: BTreeMap<Rc<[u16]>, u32>,
+    all: Vec<Rc<[u16]>>,
+}
+
+impl Sets {
+    /// That of no ports alone, whose number is [`NOWHERE`].
+    fn new() -> Self {
+        let mut sets = Self { numbers: BTreeMap::new(), all: Vec::new() };
+        sets.number(&[]);
+        sets
+    }
+
+    /// The number of the set of these ports, a new one where it is new.
+    fn number(&mut self, ports: &[u16]) -> u32 {
+        if let Some(&number) = self.numbers.get(ports) {
+            return number;
+        }
+        let (number, ports): (_, Rc<[u16]>) = (node_index(self.all.len()), ports.into());
+        self.all.push(ports.clone());
+        self.numbers.insert(ports, number);
+        number
+    }
+
+    fn ports(&self, number: u32) -> &[u16] {
+        &self.all[number as usize]
+    }
+}
+
+/// Groups that are numbered from the first of them on, by their numbers among all sets.
+#[derive(Default)]
+struct Page {
+    /// Where the first of them lies.
+    begin: u32,
+    numbers: BTreeMap<u32, u16>,
+}
+
+impl Page {
+    /// Whether those of a row that it does not have fit; as many as leaves do into an empty one.
+    fn has_room_for(&self, row: &[u32]) -> bool {
+        self.numbers.len() + row.len() <= PAGE || {
+            let new: BTreeSet<_> = row.iter().filter(|set| !self.numbers.contains_key(set)).collect();
+            self.numbers.len() + new.len() <= PAGE
+        }
     }
 }
 

@@ -128,6 +128,54 @@ proptest! {
     }
 }
 
+/// Links between a node and the others of a graph, from one.
+fn distances_from(ports: &Ports, nodes: usize, from: NodeId) -> Vec<u32> {
+    let mut distances = vec![u32::MAX; nodes];
+    distances[from.0 as usize] = 0;
+    let mut open = std::collections::VecDeque::from([from]);
+    while let Some(node) = open.pop_front() {
+        for port in ports.of_node(node) {
+            if distances[port.peer.0 as usize] == u32::MAX {
+                distances[port.peer.0 as usize] = distances[node.0 as usize] + 1;
+                open.push_back(port.peer);
+            }
+        }
+    }
+    distances
+}
+
+/// 600 switches, each with a host and ten links to others at random: every other set of equal ports is new.
+#[test]
+fn a_random_graph_has_more_sets_of_equal_ports_than_a_page_and_each_is_right() {
+    let (count, mut state) = (600u32, 1u64);
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        u32::try_from((state >> 33) % u64::from(count)).unwrap()
+    };
+    let link = |a, b| Link { a: NodeId(a), b: NodeId(b), rate: RATE, delay: DELAY };
+    let mut links: Vec<_> = (0..count).map(|node| link(node, count + node)).collect();
+    for switch in 0..10 * count {
+        let (one, other) = (switch % count, draw());
+        if one != other {
+            links.push(link(count + one, count + other));
+        }
+    }
+    let names = |letter: &str| (0..count).map(|node| format!("{letter}{node}")).collect();
+    let graph = Graph { hosts: names("h"), switches: names("s"), links };
+    let (ports, routes) = (Ports::of(&graph), Routes::new(&graph).unwrap());
+    assert!(routes.groups.len() > 2 * PAGE, "{} groups", routes.groups.len());
+    for host in 0..count {
+        let distances = distances_from(&ports, graph.hosts.len() + graph.switches.len(), NodeId(host));
+        for switch in 0..count {
+            let here = distances[(count + switch) as usize];
+            let all = ports.of_node(NodeId(count + switch)).iter().enumerate();
+            let nearer = all.filter(|(_, port)| distances[port.peer.0 as usize] + 1 == here);
+            let shortest: Vec<u16> = nearer.map(|(index, _)| narrow(index)).collect();
+            assert_eq!(routes.equal_ports(switch, HostId(u16::try_from(host).unwrap())), shortest);
+        }
+    }
+}
+
 #[test]
 fn flows_spread_evenly_over_a_fat_tree() {
     let graph = fat_tree(Form::Hosts(1024)); // 16 pods of 8 ToRs with 8 hosts
