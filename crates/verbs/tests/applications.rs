@@ -101,7 +101,8 @@ fn qperf_measures() {
     ] {
         let line = format!("qperf -cm1 --listen_port 18803 -t 1 {far} {test}");
         let said = succeeded(preloaded_line(&line, near).output().unwrap(), &line);
-        assert!(said.contains("/sec") || said.contains(" us"), "{said}");
+        // "latency  =  4.2 us", or ms on a busy machine.
+        assert!(["latency  =", "bw  =", "msg_rate  ="].iter().any(|told| said.contains(told)), "{said}");
     }
     drop(server);
 }
