@@ -37,6 +37,9 @@ class Cell:
 
 TESTS = ["verify", "write-bw", "send-bw", "read-bw", "atomic-bw", "write-lat", "send-lat", "read-lat"]
 TESTS += ["write-bw-q4", "write-bw-b", "send-bw-b", "write-bw-cm", "send-bw-cm", "rping"]
+OF_C = [f"c-{test}" for test in ["write-bw", "send-bw", "read-bw", "atomic-bw", "send-lat", "send-lat-ud", "write-bw-cm", "rping"]]
+OF_C += ["c-rc-pingpong", "c-ud-pingpong"]
+"""Programs of the distribution at both ends, over our library at ours."""
 WAYS = ["to-guest", "from-guest"]
 
 
@@ -48,6 +51,9 @@ def matrix():
             if ip == 6 and test.endswith("-cm"):
                 continue
             yield Cell(kernel, ip, mtu, test, way)
+        for ip, test, way in itertools.product([4, 6], OF_C, WAYS):
+            if ip == 4 or not test.endswith("-cm"):
+                yield Cell(kernel, ip, 1500, test, way)
         for fault, ip, way in itertools.product(FAULTS, [4, 6], WAYS):
             yield Cell(kernel, ip, 1500, "verify", way, fault)
 
@@ -61,9 +67,14 @@ CI = [
     "6.12/v4/9000/write-bw/from-guest",
     "6.12/v6/1500/verify/from-guest",
     "6.12/v6/1500/rping/from-guest",
+    "6.1/v4/1500/c-write-bw/to-guest",
+    "6.1/v4/1500/c-write-bw-cm/from-guest",
+    "6.1/v6/1500/c-ud-pingpong/to-guest",
+    "6.12/v4/1500/c-send-lat-ud/from-guest",
+    "6.12/v6/1500/c-rping/to-guest",
 ]
 
 
 def chosen_for_ci(cell):
-    """Some twenty cells, each kind of thing once or twice."""
+    """Some thirty cells, each kind of thing once or twice."""
     return cell.name in CI

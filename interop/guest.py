@@ -35,6 +35,9 @@ TOOLS = {
     "setpriv": "util-linux",
     "tshark": "tshark",
     "dumpcap": "wireshark-common",
+    "ib_write_bw": "perftest",
+    "rping": "rdmacm-utils",
+    "ibv_rc_pingpong": "ibverbs-utils",
 }
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000

@@ -8,7 +8,7 @@ import time
 import cells
 import guest as guests
 
-PROGRAMS = [["--workspace", "--example", "verify"], ["--workspace", "--bin", "roci"]]
+PROGRAMS = [["--workspace", "--example", "verify"], ["--workspace", "--bin", "roci"], ["--workspace", "--lib"]]
 """What cargo is to build; of the whole workspace, as its tests are built, so that nothing is built twice."""
 
 LIMIT = 90
@@ -18,6 +18,7 @@ VERIFY_ROUNDS = 22
 PINGS = 1000
 VERIFY_PORT = 18600
 PERFTEST_PORT = 18515
+PINGPONG_PORT = 18700
 
 
 class Bench:
@@ -73,6 +74,10 @@ class Bench:
         process.log = log
         return process
 
+    def preloaded(self, cell, *words):
+        """One of the distribution's programs on our side, with our library under it."""
+        return ["env", f"LD_PRELOAD={self.binaries / 'libroci_verbs.so'}", f"ROCI_DEVICES={guests.OURS[cell.ip]}", *words]
+
     def both(self, cell, process, task):
         """Waits for both sides; gives what they said, the guest's first."""
         until = time.monotonic() + LIMIT
@@ -94,13 +99,12 @@ class Bench:
             remarks.append(f"guest ({'no end' if there is None else there}): {last(heard)}")
         if remarks:
             self.guest.run("busybox killall -9 python3 ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw ib_write_lat "
-                           "ib_send_lat ib_read_lat rping", limit=10)
+                           "ib_send_lat ib_read_lat rping ibv_rc_pingpong ibv_ud_pingpong", limit=10)
         return not remarks, "; ".join(remarks), heard, said
 
-
-    def guest_listens(self, by_cm):
-        """Waits until a program in the guest listens, to perftest's TCP port or by RDMA-CM."""
-        ready = f"grep -q ':{PERFTEST_PORT:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6"
+    def guest_listens(self, by_cm, port=PERFTEST_PORT):
+        """Waits until a program in the guest listens, to a TCP port or by RDMA-CM."""
+        ready = f"grep -q ':{port:04X} .* 0A ' /proc/net/tcp /proc/net/tcp6"
         if by_cm:
             ready = "rdma resource show cm_id | grep -q 'state LISTEN'"
         self.guest.must(f"for try in $(seq 200); do {ready} && exit 0; sleep 0.05; done; exit 1")
@@ -124,30 +128,56 @@ def listens(process, port):
 
 
 def listens_by_cm(process, address):
-    """Waits until a program of ours takes connections by RDMA-CM: it then has the number for management."""
+    """Waits until a program of ours listens by RDMA-CM: its service has a socket of that name then."""
     until = time.monotonic() + 10
     while time.monotonic() < until and process.poll() is None:
         with contextlib.suppress(OSError), open(f"/proc/{process.pid}/net/unix") as lines:
-            if any(line.rstrip().endswith(f"@roci-endpoint/{address}/management") for line in lines):
-                break
+            if any(f"@roci-endpoint/{address}/service/" in line for line in lines):
+                return
         time.sleep(0.02)
-    time.sleep(0.2)
 
 
-def ping(bench, cell):
-    """rping at one end and `roci ping` at the other; what comes back is compared."""
-    here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
-    roci = bench.binaries / "roci"
-    if cell.direction == "to-guest":
-        task = bench.guest.start(f"rping -s -a {there} -C {PINGS} -V", LIMIT)
-        bench.guest_listens(by_cm=True)
-        process = bench.ours(cell, roci, "ping", "-c", "-a", there, "-I", here, "-C", PINGS, "-V")
-    else:
-        process = bench.ours(cell, roci, "ping", "-s", "-a", here, "-C", PINGS)
-        listens_by_cm(process, here)
-        task = bench.guest.start(f"rping -c -a {here} -C {PINGS} -V", LIMIT)
-    well, remark, _, said = bench.both(cell, process, task)
-    return well, f"{PINGS} pings" if well else remark
+def ping(ours):
+    """rping at both ends, or `roci ping` at ours; what comes back is compared."""
+
+    def run(bench, cell):
+        here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
+        words = [bench.binaries / "roci", "ping"] if ours == "roci" else bench.preloaded(cell, "rping")
+        if cell.direction == "to-guest":
+            task = bench.guest.start(f"rping -s -a {there} -C {PINGS} -V", LIMIT)
+            bench.guest_listens(by_cm=True)
+            process = bench.ours(cell, *words, "-c", "-a", there, "-I", here, "-C", PINGS, "-V")
+        else:
+            process = bench.ours(cell, *words, "-s", "-a", here, "-C", PINGS)
+            listens_by_cm(process, here)
+            task = bench.guest.start(f"rping -c -a {here} -C {PINGS} -V", LIMIT)
+        well, remark, _, _ = bench.both(cell, process, task)
+        return well, f"{PINGS} pings" if well else remark
+
+    return run
+
+
+def pingpong(kind):
+    """One of libibverbs' examples at both ends; what comes is compared, where it is not a datagram."""
+    words = [f"ibv_{kind}_pingpong", "-p", PINGPONG_PORT, "-n", PINGS, *(["-c"] if kind == "rc" else [])]
+
+    def run(bench, cell):
+        # They meet over TCP, and tell each other there where they are.
+        met_here, met_there = guests.OURS[4], guests.GUESTS[4]
+        theirs = [*words, "-d", "rxe0", "-g", guests.GID[cell.ip]]
+        ours = bench.preloaded(cell, *words, "-g", 0)
+        if cell.direction == "to-guest":
+            task = bench.guest.start(" ".join(map(str, theirs)), LIMIT)
+            bench.guest_listens(by_cm=False, port=PINGPONG_PORT)
+            process = bench.ours(cell, *ours, met_there)
+        else:
+            process = bench.ours(cell, *ours)
+            listens(process, PINGPONG_PORT)
+            task = bench.guest.start(" ".join(map(str, [*theirs, met_here])), LIMIT)
+        well, remark, heard, said = bench.both(cell, process, task)
+        return well, last(said) if well else remark
+
+    return run
 
 
 GAVE_UP = "completion with status 5, 2 to go"
@@ -179,8 +209,8 @@ def verify_once(bench, cell):
     return well, remark if not well else said.strip().splitlines()[-1].partition("; ")[2]
 
 
-def perftest(verb, metric, *options):
-    """One of perftest's tests, with `roci perf` at one end and perftest at the other."""
+def perftest(verb, metric, *options, ours="roci"):
+    """One of perftest's tests, with `roci perf` at our end, or perftest itself over our library, and perftest at the other."""
     size, count = (64, 200) if metric == "lat" else (65536, 200 if verb == "atomic" else 100)
 
     def run(bench, cell):
@@ -189,18 +219,20 @@ def perftest(verb, metric, *options):
         met_here, met_there = guests.OURS[4], guests.GUESTS[4]
         # An emulated guest on a busy machine takes longer to answer than the usual 67 ms.
         both = ["-n", count, "-u", 18, *options]
-        ours = [bench.binaries / "roci", "perf", f"{verb}-{metric}", *both]
-        theirs = [f"ib_{verb}_{metric}", "-d", "rxe0", "-x", guests.GID[cell.ip], "-F", *both]
         if verb != "atomic":
-            ours += ["-s", size]
-            theirs += ["-s", size]
+            both += ["-s", size]
+        program = f"ib_{verb}_{metric}"
+        theirs = [program, "-d", "rxe0", "-x", guests.GID[cell.ip], "-F", *both]
+        mine, there = [bench.binaries / "roci", "perf", f"{verb}-{metric}", *both], ["-d", here, met_there]
+        if ours != "roci":
+            mine, there = bench.preloaded(cell, program, "-d", "roci0", "-x", 0, "-F", *both), [met_there]
         by_cm = "-R" in options
         if cell.direction == "to-guest":
             task = bench.guest.start(" ".join(map(str, theirs)), LIMIT)
             bench.guest_listens(by_cm)
-            process = bench.ours(cell, *ours, "-d", here, met_there)
+            process = bench.ours(cell, *mine, *there)
         else:
-            process = bench.ours(cell, *ours)
+            process = bench.ours(cell, *mine)
             if by_cm:
                 listens_by_cm(process, here)
             else:
@@ -239,5 +271,16 @@ TESTS = {
     "write-bw-b": perftest("write", "bw", "-b"),
     "write-bw-cm": perftest("write", "bw", "-R"),
     "send-bw-cm": perftest("send", "bw", "-R"),
-    "rping": ping,
+    "rping": ping("roci"),
+    "c-write-bw": perftest("write", "bw", ours="c"),
+    "c-send-bw": perftest("send", "bw", ours="c"),
+    # perftest asks for as many READs as the other end has room for, which may be more than its own device has.
+    "c-read-bw": perftest("read", "bw", "-o", 16, ours="c"),
+    "c-atomic-bw": perftest("atomic", "bw", "-o", 16, ours="c"),
+    "c-send-lat": perftest("send", "lat", ours="c"),
+    "c-send-lat-ud": perftest("send", "lat", "-c", "UD", ours="c"),
+    "c-write-bw-cm": perftest("write", "bw", "-R", ours="c"),
+    "c-rping": ping("c"),
+    "c-rc-pingpong": pingpong("rc"),
+    "c-ud-pingpong": pingpong("ud"),
 }
