@@ -38,7 +38,7 @@ class Cell:
 TESTS = ["verify", "write-bw", "send-bw", "read-bw", "atomic-bw", "write-lat", "send-lat", "read-lat"]
 TESTS += ["write-bw-q4", "write-bw-b", "send-bw-b", "write-bw-cm", "send-bw-cm", "rping"]
 OF_C = [f"c-{test}" for test in ["write-bw", "send-bw", "read-bw", "atomic-bw", "send-lat", "send-lat-ud", "write-bw-cm", "rping"]]
-OF_C += ["c-rc-pingpong", "c-ud-pingpong"]
+OF_C += ["c-ucmatose", "c-rc-pingpong", "c-ud-pingpong"]
 """Programs of the distribution at both ends, over our library at ours."""
 WAYS = ["to-guest", "from-guest"]
 

@@ -99,7 +99,7 @@ class Bench:
             remarks.append(f"guest ({'no end' if there is None else there}): {last(heard)}")
         if remarks:
             self.guest.run("busybox killall -9 python3 ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw ib_write_lat "
-                           "ib_send_lat ib_read_lat rping ibv_rc_pingpong ibv_ud_pingpong", limit=10)
+                           "ib_send_lat ib_read_lat rping ucmatose ibv_rc_pingpong ibv_ud_pingpong", limit=10)
         return not remarks, "; ".join(remarks), heard, said
 
     def guest_listens(self, by_cm, port=PERFTEST_PORT):
@@ -153,6 +153,27 @@ def ping(ours):
             task = bench.guest.start(f"rping -c -a {here} -C {PINGS} -V", LIMIT)
         well, remark, _, _ = bench.both(cell, process, task)
         return well, f"{PINGS} pings" if well else remark
+
+    return run
+
+
+def example(program, *options):
+    """One of librdmacm's examples at both ends."""
+
+    def run(bench, cell):
+        here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
+        words = [program, *options]
+        ours = bench.preloaded(cell, *words)
+        if cell.direction == "to-guest":
+            task = bench.guest.start(" ".join(map(str, [*words, "-b", there])), LIMIT)
+            bench.guest_listens(by_cm=True)
+            process = bench.ours(cell, *ours, "-s", there, "-b", here)
+        else:
+            process = bench.ours(cell, *ours, "-b", here)
+            listens_by_cm(process, here)
+            task = bench.guest.start(" ".join(map(str, [*words, "-s", here, "-b", there])), LIMIT)
+        well, remark, heard, said = bench.both(cell, process, task)
+        return well, last(said) if well else remark
 
     return run
 
@@ -281,6 +302,7 @@ TESTS = {
     "c-send-lat-ud": perftest("send", "lat", "-c", "UD", ours="c"),
     "c-write-bw-cm": perftest("write", "bw", "-R", ours="c"),
     "c-rping": ping("c"),
+    "c-ucmatose": example("ucmatose", "-c", 4, "-C", 20),
     "c-rc-pingpong": pingpong("rc"),
     "c-ud-pingpong": pingpong("ud"),
 }
