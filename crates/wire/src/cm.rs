@@ -1,4 +1,4 @@
-//! Management datagrams of connection set-up (IBTA Vol 1 §12.6), and what RDMA-CM puts into their private data (Annex A11).
+//! Management datagrams of connection set-up (IBTA Vol 1 §12.6) and of what is asked of a service for datagrams (§12.11), and what RDMA-CM puts into their private data (Annex A11).
 //!
 //! They are the payload of UD SENDs from and to queue pair 1 with the queue key [`Q_KEY`]. [`Mad::parse`] judges the
 //! header and the kind; what fields of a known kind say is for the caller to judge. The fields that RoCEv2 has no use for
@@ -8,6 +8,13 @@ use crate::PacketError;
 use crate::layout::{Cc, Layout};
 use core::net::{IpAddr, Ipv6Addr};
 use roci_units::{Psn, Qpn};
+
+mod sidr;
+
+pub use sidr::{
+    SERVICE_REPLY_INFORMATION, SERVICE_REPLY_PRIVATE, SERVICE_REQUEST_PRIVATE, ServiceReply, ServiceRequest,
+    datagram_port_of, datagram_service, status,
+};
 
 /// Octets of a datagram.
 pub const MAD_LEN: usize = 256;
@@ -85,6 +92,10 @@ pub enum Message {
         /// The receiver's.
         remote: u32,
     },
+    /// SIDR_REQ: asks which queue pair takes the datagrams of a service.
+    Resolve(ServiceRequest),
+    /// SIDR_REP: says so, or that none does.
+    Resolved(ServiceReply),
 }
 
 /// Which message an MRA or REJ is about.
@@ -306,6 +317,8 @@ const REP: u16 = 0x13;
 const RTU: u16 = 0x14;
 const DREQ: u16 = 0x15;
 const DREP: u16 = 0x16;
+const SIDR_REQ: u16 = 0x17;
+const SIDR_REP: u16 = 0x18;
 
 impl Mad {
     /// Reads a datagram.
@@ -339,6 +352,8 @@ impl Mad {
             MRA => Message::Acknowledge { local, remote, timeout: mad[HEADER + 9] >> 3 },
             DREQ => Message::DisconnectRequest { local, remote, qpn: Qpn::new(at.three(HEADER + 8)) },
             DREP => Message::DisconnectReply { local, remote },
+            SIDR_REQ => Message::Resolve(at.service_request()),
+            SIDR_REP => Message::Resolved(at.service_reply()),
             _ => return Err(unknown),
         };
         Ok(Self { transaction: at.long(8), message })
@@ -391,6 +406,14 @@ impl Mad {
                 mad.ids(*local, *remote);
                 DREP
             }
+            Message::Resolve(request) => {
+                mad.service_request(request);
+                SIDR_REQ
+            }
+            Message::Resolved(reply) => {
+                mad.service_reply(reply);
+                SIDR_REP
+            }
         };
         mad.put(16, &kind.to_be_bytes());
         mad.0
@@ -414,7 +437,10 @@ impl Addressee {
     /// Of a datagram's octets, which may be anything.
     pub fn of(octets: &[u8]) -> Self {
         match Mad::parse(octets).map(|mad| mad.message) {
-            Ok(Message::Request(request)) => Self::Service(request.service),
+            Ok(
+                Message::Request(Request { service, .. }) | Message::Resolve(ServiceRequest { service, .. }),
+            ) => Self::Service(service),
+            Ok(Message::Resolved(reply)) => Self::Id(reply.id),
             Ok(Message::Reject(Reject { remote: 0, .. })) => Self::Asked,
             Ok(
                 Message::Reply(Reply { remote, .. })
@@ -569,17 +595,20 @@ impl Octets {
         self.0[HEADER + 93] = 64;
         self.0[HEADER + 95] = request.ack_timeout << 3;
         let private = HEADER + 140;
-        if let Some(Endpoints { port, source, destination }) = request.endpoints {
-            self.0[private + 1] = if source.is_ipv4() { 0x40 } else { 0x60 };
-            self.put(private + 2, &port.to_be_bytes());
-            for (at, address) in [(private + 4, source), (private + 20, destination)] {
-                match address {
-                    IpAddr::V4(address) => self.put(at + 12, &address.octets()),
-                    IpAddr::V6(address) => self.put(at, &address.octets()),
-                }
+        self.endpoints(private, request.endpoints);
+        self.put(private + PRIVATE_HEADER, &request.private.join(request.layout));
+    }
+
+    fn endpoints(&mut self, at: usize, endpoints: Option<Endpoints>) {
+        let Some(Endpoints { port, source, destination }) = endpoints else { return };
+        self.0[at + 1] = if source.is_ipv4() { 0x40 } else { 0x60 };
+        self.put(at + 2, &port.to_be_bytes());
+        for (at, address) in [(at + 4, source), (at + 20, destination)] {
+            match address {
+                IpAddr::V4(address) => self.put(at + 12, &address.octets()),
+                IpAddr::V6(address) => self.put(at, &address.octets()),
             }
         }
-        self.put(private + PRIVATE_HEADER, &request.private.join(request.layout));
     }
 
     fn reply(&mut self, reply: &Reply) {

@@ -14,11 +14,15 @@ use std::os::unix::net::UnixDatagram;
 
 /// Octets of a UD packet before its payload: BTH and DETH.
 pub(super) const HEAD: usize = 12 + 8;
-/// Where a datagram says what it is, and what a request is.
+/// Where a datagram says what it is, and what a request for a connection, and one for the datagrams of a service and its answer are.
 pub(super) const KIND: usize = HEAD + 16;
 pub(super) const REQUEST: u32 = 0x10;
-/// Where it bears the lowest octet of the receiver's id.
+pub(super) const RESOLVE: u32 = 0x17;
+pub(super) const RESOLVED: u32 = 0x18;
+/// Where it bears the lowest octet of the receiver's id,
 pub(super) const ID_LOW: usize = HEAD + 24 + 7;
+/// and where that is in the answer that bears the request's id alone.
+pub(super) const ASKED_LOW: usize = HEAD + 24 + 3;
 
 /// The manager's socket among those of services, none of which is called so.
 const MANAGER: u64 = u64::MAX;
@@ -124,7 +128,8 @@ impl Management {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use roci_wire::cm::{Mad, Message};
+    use roci_units::Qpn;
+    use roci_wire::cm::{Mad, Message, Private, ServiceReply};
 
     #[test]
     fn an_answer_is_for_who_drew_its_id_and_the_kernel_finds_that_in_its_place() {
@@ -133,14 +138,29 @@ mod tests {
         let packet = [&[0; HEAD][..], &mad.emit()].concat();
         assert_eq!(Concerned::of(&packet), Concerned::Slot(17));
         assert_eq!(u32::from(packet[ID_LOW]) % SLOTS, 17);
-        assert_eq!(u32::from(u16::from_be_bytes([packet[KIND], packet[KIND + 1]])), 0x14);
+        let kind = |packet: &[u8]| u32::from(u16::from_be_bytes([packet[KIND], packet[KIND + 1]]));
+        assert_eq!(kind(&packet), 0x14);
+        let reply = ServiceReply {
+            id,
+            status: 0,
+            information_len: 0,
+            information: Private::NONE,
+            qpn: Qpn::new(0x22),
+            service: 0,
+            q_key: 1,
+            private: Private::NONE,
+        };
+        let mad = Mad { transaction: 7, message: Message::Resolved(reply) };
+        let packet = [&[0; HEAD][..], &mad.emit()].concat();
+        assert_eq!((Concerned::of(&packet), kind(&packet)), (Concerned::Slot(17), RESOLVED));
+        assert_eq!(u32::from(packet[ASKED_LOW]) % SLOTS, 17);
     }
 
     proptest! {
         #[test]
         fn whatever_a_packet_carries_concerns_a_slot_that_there_is(
             mut packet in proptest::collection::vec(any::<u8>(), 0..400),
-            kind in 0x0fu8..0x18,
+            kind in 0x0fu8..0x1a,
             is_made in any::<bool>(),
         ) {
             if is_made && packet.len() >= HEAD + 256 {
@@ -148,8 +168,11 @@ mod tests {
                 (packet[KIND], packet[KIND + 1]) = (0, kind);
             }
             match Concerned::of(&packet) {
-                Concerned::Slot(slot) => prop_assert!(slot < SLOTS && slot == u32::from(packet[ID_LOW]) % SLOTS),
-                Concerned::Service(_) => prop_assert_eq!(kind, 0x10),
+                Concerned::Slot(slot) => {
+                    let low = if kind == 0x18 { ASKED_LOW } else { ID_LOW };
+                    prop_assert!(slot < SLOTS && slot == u32::from(packet[low]) % SLOTS);
+                }
+                Concerned::Service(_) => prop_assert!(kind == 0x10 || kind == 0x17),
                 Concerned::All => prop_assert_eq!(kind, 0x12),
                 Concerned::Any => {}
             }

@@ -149,7 +149,7 @@ impl Claim {
     }
 
     /// Sends packets of the group, of which `socket` is the last, to that whose index is the remainder of their queue pair's number, and
-    /// those for queue pair 1 to that whose index is the remainder of the id that they bear. Requests bear none, and go to anyone.
+    /// those for queue pair 1 to that whose index is the remainder of the id that they bear. Requests bear none of ours, and go to anyone.
     pub(crate) fn steer(&mut self, socket: &OwnedFd) -> io::Result<()> {
         sys::attach(socket, libc::SO_ATTACH_REUSEPORT_CBPF, &steering(self.slot + 1))?;
         self.opening = None;
@@ -342,10 +342,10 @@ fn unwrap(message: &mut [u8]) -> Option<Arrived<'_>> {
 
 /// Answers with the index of the socket that gets a packet. One that is too short to be looked at goes to the first. Requests go to one of
 /// `places` by chance: it may be stopped or busy, and who asks again is to find another one.
-fn steering(places: u32) -> [libc::sock_filter; 14] {
+fn steering(places: u32) -> [libc::sock_filter; 18] {
     use libc::{
-        BPF_A, BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_MOD, BPF_RET,
-        BPF_W,
+        BPF_A, BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_MOD,
+        BPF_RET, BPF_W,
     };
     let instruction = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
         #[expect(clippy::cast_possible_truncation, reason = "constants of C")]
@@ -355,16 +355,21 @@ fn steering(places: u32) -> [libc::sock_filter; 14] {
         k,
     };
     #[expect(clippy::cast_possible_truncation, reason = "below 64")]
-    let [qpn_low, kind, id_low] = [QPN_LOW, management::KIND, management::ID_LOW].map(|at| at as u32);
+    let [qpn_low, kind, id_low, asked_low] =
+        [QPN_LOW, management::KIND, management::ID_LOW, management::ASKED_LOW].map(|at| at as u32);
     [
         instruction(BPF_LD | BPF_B | BPF_ABS, 0, 0, qpn_low),
-        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 6, 1),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 10, 1),
         instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, qpn_low - 3),
         instruction(BPF_ALU | BPF_AND | BPF_K, 0, 0, 0x00ff_ffff),
-        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 8, 1),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 12, 1),
         instruction(BPF_LD | BPF_H | BPF_ABS, 0, 0, kind),
-        instruction(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, management::REQUEST),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 7, 0, management::REQUEST),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 6, 0, management::RESOLVE),
+        instruction(BPF_JMP | BPF_JEQ | BPF_K, 2, 0, management::RESOLVED),
         instruction(BPF_LD | BPF_B | BPF_ABS, 0, 0, id_low),
+        instruction(BPF_JMP | BPF_JA, 0, 0, 1),
+        instruction(BPF_LD | BPF_B | BPF_ABS, 0, 0, asked_low),
         instruction(BPF_ALU | BPF_AND | BPF_K, 0, 0, SLOTS - 1),
         instruction(BPF_RET | BPF_A, 0, 0, 0),
         instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM).cast_unsigned()),

@@ -39,6 +39,7 @@ impl Machine {
                     self.events.push_back(Event::Disconnected(Id(remote)));
                 }
             }
+            Message::Resolve(_) | Message::Resolved(_) => {}
         }
     }
 
