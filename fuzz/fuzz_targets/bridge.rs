@@ -42,11 +42,8 @@ fuzz_target!(|input: &[u8]| {
     if kind & 16 != 0 {
         config.nic_ets = Shares::new([30, 0, 0, 70, 0, 0, 0, 0]).ok();
     }
-    let link = Link {
-        rate: BitsPerSec::from_mbps(10),
-        delay: Span::from_micros(1),
-        pause_frames: kind & 8 != 0,
-    };
+    let link =
+        Link { rate: BitsPerSec::from_mbps(10), delay: Span::from_micros(1), pause_frames: kind & 8 != 0 };
     let mut bridge = Bridge::new(&config, &[link; PORTS]).expect("it makes sense");
     let (mut now, mut sent, mut seen, mut delivered) = (Instant::ZERO, 0, HashSet::new(), 0_u64);
     let mut hear = |seen: &HashSet<Vec<u8>>, frame: &[u8]| {

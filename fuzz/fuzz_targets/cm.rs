@@ -6,13 +6,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use roci_endpoint::cm::machine::{Event, Id, Machine, PENDING_MAX};
+use roci_endpoint::cm::machine::{Event, Id, Machine, PENDING_MAX, Serving};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
-use roci_wire::cm::{Addressee, MAD_LEN, Mad, Message, Private, Reply, Request, service};
+use roci_wire::cm::{
+    Addressee, MAD_LEN, Mad, Message, Private, Reply, Request, ServiceRequest, datagram_service, service,
+};
 use std::net::{IpAddr, Ipv6Addr};
 
 const PORT: u64 = service(7174);
+const DATAGRAMS: u64 = datagram_service(7174);
 
 fuzz_target!(|input: &[u8]| {
     // What a neighbour reads of it before anybody has judged it.
@@ -23,19 +26,27 @@ fuzz_target!(|input: &[u8]| {
         count
     });
     machine.listen(PORT);
+    machine.listen_datagrams(DATAGRAMS);
     let mut now = Instant::ZERO;
     let (mut asked, mut granted, mut known) = (Vec::new(), Vec::new(), Vec::new());
-    let mut ids: Vec<[u8; 8]> = vec![[0; 8]];
+    // With the transaction of what they were said in.
+    let mut ids: Vec<([u8; 8], [u8; 8])> = vec![([0; 8], [0; 8])];
     let mut rest = input;
     while let Some((&step, after)) = rest.split_first() {
         let (&choice, after) = after.split_first().unwrap_or((&0, &[]));
         rest = after;
         let pick = |list: &[Id]| list.get(usize::from(choice) % list.len().max(1)).copied();
         match step % 8 {
+            0 if choice & 0x80 != 0 => {
+                let (service, private) = (DATAGRAMS, Private::NONE);
+                let request = ServiceRequest { id: 0, p_key: 0xffff, service, endpoints: None, private };
+                known.push(machine.resolve(now, peer(choice), request));
+            }
             0 => known.push(machine.connect(now, peer(choice), request(choice))),
             1 => {
                 if let Some(id) = pick(&asked) {
                     machine.accept(now, id, reply());
+                    machine.serve(now, id, &Serving::not(choice, Private::NONE));
                 }
             }
             2 => {
@@ -50,7 +61,8 @@ fuzz_target!(|input: &[u8]| {
             }
             4 => {
                 if let Some(id) = pick(&known) {
-                    machine.disconnect(now, id)
+                    machine.disconnect(now, id);
+                    machine.forget_service(id);
                 }
             }
             5 => {
@@ -63,11 +75,14 @@ fuzz_target!(|input: &[u8]| {
                 rest = after;
                 let mut mad = [0; MAD_LEN];
                 mad[..4].copy_from_slice(&[1, 7, 2, 3]);
-                mad[17] = 0x10 + choice % 8;
-                mad[24..32].copy_from_slice(&ids[usize::from(step / 8) % ids.len()]);
+                mad[17] = 0x10 + choice % 9;
+                let (transaction, own) = &ids[usize::from(step / 8) % ids.len()];
+                mad[8..16].copy_from_slice(transaction);
+                mad[24..32].copy_from_slice(own);
                 mad[32..32 + body.len()].copy_from_slice(body);
                 if choice & 0x40 != 0 {
-                    mad[32..40].copy_from_slice(&PORT.to_be_bytes());
+                    let service = if mad[17] == 0x17 { DATAGRAMS } else { PORT };
+                    mad[32..40].copy_from_slice(&service.to_be_bytes());
                     mad[80..96].copy_from_slice(&gid(choice).octets());
                 }
                 match (Addressee::of(&mad), Mad::parse(&mad).is_ok()) {
@@ -84,12 +99,22 @@ fuzz_target!(|input: &[u8]| {
                 // As the answer will bear them: the sender's id first, which the peer draws, then ours.
                 let mut own = [7; 8];
                 own[4..].copy_from_slice(&octets[24..28]);
-                ids.push(own);
+                ids.push((mad.transaction.to_be_bytes(), own));
+            }
+            if let Message::Resolve(request) = mad.message {
+                // The answer bears it first.
+                let mut own = [0; 8];
+                own[..4].copy_from_slice(&request.id.to_be_bytes());
+                ids.push((mad.transaction.to_be_bytes(), own));
             }
         }
         while let Some(event) = machine.poll_event() {
             match event {
                 Event::Asked { id, .. } => {
+                    asked.push(id);
+                    known.push(id);
+                }
+                Event::Queried { id, .. } => {
                     asked.push(id);
                     known.push(id);
                 }

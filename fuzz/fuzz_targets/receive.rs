@@ -55,7 +55,8 @@ fn header(input: &mut Input<'_>, qp: &QueuePair, regions: [&MemoryRegion; 3]) ->
     let choice = input.octet();
     let region = regions[usize::from(choice) % 3];
     let rkey = if choice & 0x80 == 0 { region.rkey() } else { input.word() };
-    let va = region.addr().wrapping_add(u64::from(input.octet())).wrapping_sub(16) & !u64::from(choice >> 4 & 7);
+    let va =
+        region.addr().wrapping_add(u64::from(input.octet())).wrapping_sub(16) & !u64::from(choice >> 4 & 7);
     match choice >> 2 & 3 {
         0 => header.set_reth(Reth { va, rkey, length: input.word() >> (input.octet() % 32) }),
         1 => header.set_atomic(AtomicEth { va, rkey, swap_or_add: 1, compare: 0 }),
@@ -87,7 +88,8 @@ fuzz_target!(|data: &[u8]| {
     }
     // Something to acknowledge, and something to respond to.
     let slice = open.slice(0..64).expect("it is free");
-    let _ = qp.post_send(SendWr::write(slice, far_pd.reg_mr(vec![0; 64], Access::ALL).expect("memory").remote()));
+    let _ =
+        qp.post_send(SendWr::write(slice, far_pd.reg_mr(vec![0; 64], Access::ALL).expect("memory").remote()));
     let mut sent = 0u64;
     let before = here.counters().received;
     while !input.0.is_empty() {

@@ -1,10 +1,10 @@
 //! Who is asked for a connection.
 
-use super::machine::Id;
+use super::machine::{Id, Machine};
 use super::manager::{Asked, Awaited, Core, Handle, Note, Offer};
 use super::parameters::{ACK_TIMEOUT_MAX, ConnParam, Terms, mtu_of};
 use super::{CmError, Connection, ConnectionManager};
-use crate::device::Mtu;
+use crate::device::{Device, Mtu};
 use crate::io::sys::EventFd;
 use crate::numbers::random;
 use crate::queue_pair::{ACK_TIMEOUT, QpInfo, QueuePair};
@@ -26,6 +26,42 @@ pub(super) fn random_port() -> u16 {
     u16::from_le_bytes([low, high]) | FREE
 }
 
+/// A port space: the service of a port, and how a machine begins and ends to offer one.
+pub(super) struct Space {
+    pub(super) service: fn(u16) -> u64,
+    pub(super) listen: fn(&mut Machine, u64) -> bool,
+    pub(super) unlisten: fn(&mut Machine, u64),
+}
+
+const CONNECTIONS: Space = Space { service, listen: Machine::listen, unlisten: Machine::unlisten };
+
+impl Core {
+    /// Offers a port, or a free one where it is 0.
+    pub(super) fn offer(
+        &mut self,
+        device: &Device,
+        port: u16,
+        space: &Space,
+    ) -> Result<(u16, Arc<Offer>), CmError> {
+        let mut offer = |port: u16| -> io::Result<Option<Arc<Offer>>> {
+            let service = (space.service)(port);
+            if !(space.listen)(&mut self.machine, service) {
+                return Ok(None);
+            }
+            let offer = Offer::new(device, service);
+            if !matches!(offer, Ok(Some(_))) {
+                (space.unlisten)(&mut self.machine, service);
+            }
+            offer
+        };
+        let (first, count) = if port == 0 { (random_port(), FREE) } else { (port, 1) };
+        let ports = (0..count).map(|more| if port == 0 { FREE | first.wrapping_add(more) } else { port });
+        let found = ports.map(|port| offer(port).map(|offer| offer.map(|offer| (port, offer))));
+        let found = found.filter_map(Result::transpose).next().transpose()?;
+        found.ok_or(CmError::InUse(port))
+    }
+}
+
 impl ConnectionManager {
     /// Listens at a port, until the listener is dropped; at 0, as with sockets, at a free one from 32768 on, which
     /// [`Listener::port`] tells.
@@ -36,21 +72,7 @@ impl ConnectionManager {
     pub fn listen(&self, port: u16) -> Result<Listener, CmError> {
         let waits = Arc::new(EventFd::new()?);
         let mut core = self.handle.inner.core();
-        let mut offer = |port: u16| -> io::Result<Option<Arc<Offer>>> {
-            if !core.machine.listen(service(port)) {
-                return Ok(None);
-            }
-            let offer = Offer::new(&self.handle.inner.device, service(port));
-            if !matches!(offer, Ok(Some(_))) {
-                core.machine.unlisten(service(port));
-            }
-            offer
-        };
-        let (first, count) = if port == 0 { (random_port(), FREE) } else { (port, 1) };
-        let ports = (0..count).map(|more| if port == 0 { FREE | first.wrapping_add(more) } else { port });
-        let found = ports.map(|port| offer(port).map(|offer| offer.map(|offer| (port, offer))));
-        let found = found.filter_map(Result::transpose).next().transpose()?;
-        let (port, offer) = found.ok_or(CmError::InUse(port))?;
+        let (port, offer) = core.offer(&self.handle.inner.device, port, &CONNECTIONS)?;
         core.asked.insert(service(port), Asked::new(offer, waits.clone()));
         drop(core);
         Ok(Listener { handle: self.handle.clone(), port, waits })
@@ -307,7 +329,7 @@ impl Drop for ConnectRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Backend, Device, DeviceConfig};
+    use crate::device::{Backend, DeviceConfig};
     use crate::io::MemoryWire;
 
     #[test]

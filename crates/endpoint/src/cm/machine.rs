@@ -13,10 +13,15 @@
 //! A datagram touches a connection only if it comes from that connection's peer and bears its ids.
 
 mod peer;
+mod sidr;
+
+pub use sidr::Serving;
 
 use crate::io::steer::SLOTS;
 use roci_units::{Instant, Span};
-use roci_wire::cm::{Answered, MAD_LEN, Mad, Message, Private, Reject, Reply, Request, reason};
+use roci_wire::cm::{
+    Answered, MAD_LEN, Mad, Message, Private, Reject, Reply, Request, ServiceReply, ServiceRequest, reason,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
@@ -77,6 +82,22 @@ pub enum Event {
     /// The peer has said that it takes its time over what we asked for, and nothing more: somebody listens there whose user does not
     /// answer.
     Unanswered(Id),
+    /// A peer asks which queue pair takes the datagrams of a service: `serve` it.
+    Queried {
+        /// The request.
+        id: Id,
+        /// The peer.
+        from: IpAddr,
+        /// What it asks for.
+        request: Box<ServiceRequest>,
+    },
+    /// The peer says which queue pair takes the datagrams that we asked for, or that none does; it is over with that.
+    Resolved {
+        /// What was asked for.
+        id: Id,
+        /// The answer.
+        reply: Box<ServiceReply>,
+    },
     /// It is over: the peer wished so, or has answered our wish.
     Disconnected(Id),
 }
@@ -138,6 +159,7 @@ pub struct Machine {
     /// Requests that the user has not answered, and how many of them each address has.
     pending: usize,
     pending_of: BTreeMap<IpAddr, usize>,
+    queries: sidr::Queries,
 }
 
 /// What is to be sent.
@@ -153,7 +175,10 @@ impl Outgoing {
 
 impl std::fmt::Debug for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Machine").field("connections", &self.connections).finish_non_exhaustive()
+        f.debug_struct("Machine")
+            .field("connections", &self.connections)
+            .field("queries", &self.queries)
+            .finish_non_exhaustive()
     }
 }
 
@@ -183,6 +208,7 @@ impl Machine {
             events: VecDeque::new(),
             pending: 0,
             pending_of: BTreeMap::new(),
+            queries: sidr::Queries::default(),
         }
     }
 
@@ -321,6 +347,7 @@ impl Machine {
 
     /// It is `now`: sends again what was not answered, and gives up what was sent too often.
     pub fn wake(&mut self, now: Instant) {
+        self.wake_queries(now);
         while let Some(&(at, id)) = self.timers.first()
             && at <= now
         {
@@ -359,24 +386,25 @@ impl Machine {
 
     /// When to `wake` it.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.first().map(|(at, _)| *at)
+        let first = [self.timers.first(), self.queries.timers.first()];
+        first.into_iter().flatten().map(|(at, _)| *at).min()
     }
 
-    /// Connections that are remembered.
+    /// Connections that are remembered, and requests for the datagrams of services.
     pub fn len(&self) -> usize {
-        self.connections.len()
+        self.connections.len() + self.queries.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.connections.is_empty()
+        self.len() == 0
     }
 
     fn draw(&mut self) -> u32 {
         loop {
             let drawn = (self.random)();
             let id = self.place.map_or(drawn, |place| drawn / SLOTS * SLOTS + place);
-            if id != 0 && !self.connections.contains_key(&id) {
+            if id != 0 && !self.connections.contains_key(&id) && !self.queries.has(id) {
                 return id;
             }
         }

@@ -14,7 +14,7 @@ use crate::waiters::Waiters;
 use crate::work::{RecvWr, SendWr, WorkCompletion};
 use roci_transport::{Access, CompletionKind, Status};
 use roci_units::{Instant, Qpn};
-use roci_wire::cm::{MAD_LEN, Q_KEY, Reject, Reply, Request};
+use roci_wire::cm::{MAD_LEN, Q_KEY, Reject, Reply, Request, ServiceReply, ServiceRequest};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
@@ -81,6 +81,7 @@ impl ConnectionManager {
             free,
             notes: BTreeMap::new(),
             asked: BTreeMap::new(),
+            queried: BTreeMap::new(),
             has_news: false,
             news: 0,
             sleeps: None,
@@ -137,7 +138,9 @@ pub(super) struct Core {
     /// What the connections' owners have not taken note of.
     pub(super) notes: BTreeMap<Id, Note>,
     /// Who listens, by service.
-    pub(super) asked: BTreeMap<u64, Asked>,
+    pub(super) asked: BTreeMap<u64, Asked<Request>>,
+    /// And for datagrams.
+    pub(super) queried: BTreeMap<u64, Asked<ServiceRequest>>,
     /// There is something to tell those who wait, as soon as the lock is given back.
     has_news: bool,
     /// How often there was.
@@ -215,19 +218,19 @@ impl Drop for Offer {
 
 /// Requests for one service that nobody has looked at.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Asked<R> {
     pub(super) offer: Arc<Offer>,
-    requests: VecDeque<(Id, IpAddr, Box<Request>)>,
+    requests: VecDeque<(Id, IpAddr, Box<R>)>,
     /// Readable as long as there is one.
     waits: Arc<EventFd>,
 }
 
-impl Asked {
+impl<R> Asked<R> {
     pub(super) fn new(offer: Arc<Offer>, waits: Arc<EventFd>) -> Self {
         Self { offer, requests: VecDeque::new(), waits }
     }
 
-    fn push(&mut self, id: Id, from: IpAddr, request: Box<Request>) {
+    fn push(&mut self, id: Id, from: IpAddr, request: Box<R>) {
         if self.requests.is_empty() {
             self.waits.signal();
         }
@@ -235,7 +238,7 @@ impl Asked {
     }
 
     /// The next, for who answers it.
-    pub(super) fn pop(&mut self) -> Option<(Id, IpAddr, Box<Request>)> {
+    pub(super) fn pop(&mut self) -> Option<(Id, IpAddr, Box<R>)> {
         let next = self.requests.pop_front()?;
         if self.requests.is_empty() {
             self.waits.clear();
@@ -266,6 +269,8 @@ pub(super) struct Note {
     /// Taken when it has been rung.
     pub(super) bell: Option<Bell>,
     pub(super) reply: Option<Box<Reply>>,
+    /// Of a request for the datagrams of a service.
+    pub(super) resolved: Option<Box<ServiceReply>>,
     pub(super) rejected: Option<Box<Reject>>,
     pub(super) is_unreachable: bool,
     pub(super) is_unanswered: bool,
@@ -491,6 +496,12 @@ impl Inner {
                     core.withdraw(id);
                     core.note(id, |note| note.is_unreachable = true);
                 }
+                Event::Queried { id, from, request } => {
+                    if let Some(queried) = core.queried.get_mut(&request.service) {
+                        queried.push(id, from, request);
+                    }
+                }
+                Event::Resolved { id, reply } => core.note(id, |note| note.resolved = Some(reply)),
                 Event::Unanswered(id) => core.note(id, |note| note.is_unanswered = true),
                 Event::Disconnected(id) => core.note(id, |note| note.is_disconnected = true),
             }
@@ -528,9 +539,8 @@ impl Core {
 
     /// The peer does not ask any more.
     fn withdraw(&mut self, id: Id) {
-        for waiting in self.asked.values_mut() {
-            waiting.withdraw(id);
-        }
+        self.asked.values_mut().for_each(|waiting| waiting.withdraw(id));
+        self.queried.values_mut().for_each(|waiting| waiting.withdraw(id));
     }
 
     fn note(&mut self, id: Id, change: impl FnOnce(&mut Note)) {

@@ -26,6 +26,9 @@
 //! # }
 //! ```
 //!
+//! Datagrams need no connection, and who sends them has to know a queue pair and its key: [`ConnectionManager::resolve_service`] asks who has
+//! called [`ConnectionManager::listen_datagrams`]. Ports for connections and for datagrams are apart, as those of TCP and UDP.
+//!
 //! A device has one manager. Devices at one address have queue pair 1 together, in whatever processes they are: each hears what concerns its
 //! connections, and its ports, at each of which one of them listens. A queue pair with another header layout than the
 //! standard one is offered as such in the private data; who accepts must have made its queue pair with the layout that the
@@ -39,10 +42,12 @@
 //! | `connecting` | who asks |
 //! | `listener` | who is asked |
 //! | `connection` | what both have then |
+//! | `datagrams` | which queue pair takes the datagrams of a service |
 //! | `parameters` | what the ends say of themselves, and what becomes of a queue pair by it |
 
 mod connecting;
 mod connection;
+mod datagrams;
 mod listener;
 pub mod machine;
 mod manager;
@@ -51,6 +56,7 @@ mod parameters;
 
 pub use connecting::Connecting;
 pub use connection::Connection;
+pub use datagrams::{DatagramListener, DatagramPeer, DatagramRequest, Resolving, UDP_Q_KEY};
 pub use listener::{ConnectRequest, Listener};
 pub use manager::ConnectionManager;
 pub use parameters::{ConnParam, Terms};
@@ -80,6 +86,16 @@ pub enum CmError {
         peer: SocketAddr,
         /// Why, as IBTA numbers the reasons (Vol 1 §12.6.7.2).
         reason: u16,
+        /// What its user adds.
+        private_data: Vec<u8>,
+    },
+    /// No queue pair of the peer takes the datagrams that were asked for.
+    #[error("{peer} has no queue pair for these datagrams: {} (status {status})", cm::status::text(*.status))]
+    Unresolved {
+        /// Who.
+        peer: SocketAddr,
+        /// Why, as IBTA numbers it (Vol 1 §12.11.2.1).
+        status: u8,
         /// What its user adds.
         private_data: Vec<u8>,
     },

@@ -39,7 +39,8 @@ impl Machine {
                     self.events.push_back(Event::Disconnected(Id(remote)));
                 }
             }
-            Message::Resolve(_) | Message::Resolved(_) => {}
+            Message::Resolve(request) => self.queried(now, from, mad.transaction, &request),
+            Message::Resolved(reply) => self.resolved(now, from, mad.transaction, &reply),
         }
     }
 
