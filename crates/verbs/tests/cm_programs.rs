@@ -152,17 +152,60 @@ fn the_examples_of_librdmacm_run() {
 }
 
 #[test]
-fn what_needs_datagrams_is_refused_and_says_why() {
-    for (number, line) in [(18, "udaddy -s 127.0.4.36"), (19, "mckey -m 239.1.1.1 -b 127.0.4.38")] {
-        let output = preloaded_line(line, &two(number)[0]).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && told.contains("RDMA_PS_UDP"), "{line}: {told}");
+fn datagrams_go_where_rdma_cm_says() {
+    for (number, server, client, said) in [
+        (22, "udaddy -b FAR", "udaddy -s FAR -b NEAR", "return status 0"),
+        (23, "udaddy -c 8 -C 20 -S 1024", "udaddy -s FAR -c 8 -C 20 -S 1024", "return status 0"),
+        (
+            24,
+            "ib_send_bw -R -c UD -n 300 -p 18724",
+            "ib_send_bw -R -c UD -n 300 -p 18724 FAR",
+            "rdma_cm QPs\t : ON",
+        ),
+        (
+            25,
+            "ib_send_lat -R -c UD -n 300 -p 18725",
+            "ib_send_lat -R -c UD -n 300 -p 18725 FAR",
+            "rdma_cm QPs\t : ON",
+        ),
+    ] {
+        let heard = against_itself(number, server, client);
+        assert!(heard[0].contains(said), "{heard:?}");
     }
+    // At one address that both have.
+    let at = "127.0.4.54";
+    let client = format!("udaddy -s {at} -b {at} -C 20");
+    let server = preloaded_line(&format!("udaddy -b {at} -C 20"), at);
+    let [said, _] = pair(server, &client, || preloaded_line(&client, at));
+    assert!(said.contains("return status 0"), "{said}");
+}
+
+#[test]
+fn who_asks_for_datagrams_where_nobody_listens_hears_so() {
+    let [far, near] = two(26);
+    // Who listens there does so for connections.
+    let _server = Killed::begun(preloaded_line(&format!("rping -s -P -a {far}"), &far));
+    let pings = || preloaded_line(&format!("rping -c -a {far} -I {near} -C 1"), &near).output().unwrap();
+    let begin = Instant::now();
+    while !pings().status.success() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it does not come to listen");
+    }
+    let output = preloaded_line(&format!("udaddy -s {far} -b {near}"), &near).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    // IBTA's status of a service that nobody offers.
+    assert!(!output.status.success() && told.contains("UNREACHABLE, error: 1\n"), "{output:?}");
+}
+
+#[test]
+fn what_needs_multicast_is_refused_and_says_why() {
+    let output = preloaded_line("mckey -m 239.1.1.1 -b 127.0.4.38", &two(19)[0]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && told.contains("there is no multicast"), "{told}");
 }
 
 #[test]
 fn a_program_goes_on_where_nobody_takes_what_it_is_told() {
-    let mut command = preloaded_line("udaddy -s 127.0.4.40", &two(20)[0]);
+    let mut command = preloaded_line("mckey -m 239.1.1.1 -b 127.0.4.36", &two(18)[0]);
     command.stderr(std::fs::File::create("/dev/full").unwrap());
     // It ends by itself.
     assert!(command.status().unwrap().code().is_some());

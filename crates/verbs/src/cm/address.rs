@@ -70,7 +70,11 @@ static BOUND: Mutex<Vec<(SocketAddr, Options)>> = Mutex::new(Vec::new());
 const FREE: u16 = 1 << 15;
 
 /// An address with a port, until it is dropped.
-pub(crate) struct Bound(SocketAddr);
+pub(crate) struct Bound {
+    address: SocketAddr,
+    /// Whether it is of the port space for datagrams.
+    is_for_datagrams: bool,
+}
 
 impl Bound {
     /// Binds to a port, or to a free one where it is 0.
@@ -84,8 +88,9 @@ impl Bound {
         let meets = |port: u16| {
             bound.iter().any(|(other, others)| {
                 let (one, two) = (address.ip(), other.ip());
+                let is_one_space = options.is_for_datagrams == others.is_for_datagrams;
                 let overlap = one == two || reaches(one, &options, two) || reaches(two, others, one);
-                other.port() == port && overlap && !(options.is_shared && others.is_shared)
+                other.port() == port && is_one_space && overlap && !(options.is_shared && others.is_shared)
             })
         };
         let port = match address.port() {
@@ -99,20 +104,27 @@ impl Bound {
         };
         let address = SocketAddr::new(address.ip(), port);
         bound.push((address, options));
-        Ok(Self(address))
+        Ok(Self { address, is_for_datagrams: options.is_for_datagrams })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.0
+        self.address
+    }
+
+    fn place(&self, bound: &[(SocketAddr, Options)]) -> Option<usize> {
+        let is_this = |(address, options): &(SocketAddr, Options)| {
+            *address == self.address && options.is_for_datagrams == self.is_for_datagrams
+        };
+        bound.iter().position(is_this)
     }
 
     /// At another address from now on: a device's, where it was at any.
     pub(crate) fn moved(&mut self, to: IpAddr) {
         let mut bound = BOUND.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = bound.iter().position(|(address, _)| *address == self.0);
-        self.0.set_ip(to);
+        let place = self.place(&bound);
+        self.address.set_ip(to);
         if let Some(place) = place {
-            bound[place].0 = self.0;
+            bound[place].0 = self.address;
         }
     }
 }
@@ -120,7 +132,7 @@ impl Bound {
 impl Drop for Bound {
     fn drop(&mut self) {
         let mut bound = BOUND.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = bound.iter().position(|(address, _)| *address == self.0) {
+        if let Some(place) = self.place(&bound) {
             bound.swap_remove(place);
         }
     }
@@ -148,6 +160,11 @@ mod tests {
         drop(first);
         let both = [(); 2].map(|()| Bound::new(at("0.0.0.0:7000"), shared));
         assert!(both.iter().all(Result::is_ok));
+        let datagrams = Options { is_for_datagrams: true, ..alone };
+        let others = Bound::new(at("10.1.0.1:7000"), datagrams);
+        assert!(others.is_ok() && Bound::new(at("10.1.0.1:7000"), datagrams).is_err());
+        drop(others);
+        assert!(Bound::new(at("10.1.0.1:7000"), alone).is_err(), "it is another port that is free again");
         assert!(Bound::new(at("10.1.0.1:0"), alone).is_ok_and(|it| it.address().port() >= FREE));
     }
 

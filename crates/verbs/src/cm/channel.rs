@@ -60,6 +60,16 @@ impl Mail {
         self
     }
 
+    /// The event tells of datagrams, and what the peer's user says.
+    pub(crate) fn with_datagrams(self, ud: abi::UdParam, private_data: &[u8]) -> Self {
+        let mut told = self.with(abi::ConnParam::NONE, private_data);
+        // SAFETY: it was written by `with`.
+        let conn = unsafe { told.base.param.conn };
+        let (private_data, private_data_len) = (conn.private_data, conn.private_data_len);
+        told.base.param.ud = abi::UdParam { private_data, private_data_len, ..ud };
+        told
+    }
+
     /// The event is a request to who listens.
     pub(crate) fn to(mut self, listens: *mut abi::CmId) -> Self {
         self.base.listen_id = listens;

@@ -5,12 +5,12 @@ use super::address::Bound;
 use super::channel::{self, rdma_ack_cm_event};
 use super::id::{Options, Own, Phase, State, complete, reads};
 use super::port::Port;
-use super::{done, queue_pair, refusal};
+use super::{datagrams, done, queue_pair, refusal};
 use crate::device::addresses;
 use crate::queue_pair::QueuePair;
 use libc::{c_int, c_uint, c_void};
 use roci_endpoint::Qpn;
-use roci_endpoint::cm::ConnParam;
+use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -28,19 +28,32 @@ unsafe fn listen(state: &mut State, own: &Arc<Own>) -> Result<(), c_int> {
     if state.bound.is_none() {
         state.bind(own, ([0; 16], 0).into())?;
     }
+    state.phase = if state.options().is_for_datagrams {
+        Phase::ListeningDatagrams(listeners(state, own, ConnectionManager::listen_datagrams)?)
+    } else {
+        Phase::Listening(listeners(state, own, ConnectionManager::listen)?)
+    };
+    Ok(())
+}
+
+/// Listens at the port that an id is bound to, at each address that it is bound to.
+unsafe fn listeners<L>(
+    state: &State,
+    own: &Arc<Own>,
+    listen: impl Fn(&ConnectionManager, u16) -> Result<L, CmError>,
+) -> Result<Vec<(&'static Port, L)>, c_int> {
     let address = state.bound.as_ref().map(Bound::address).ok_or(libc::EINVAL)?;
     let mut listeners = Vec::new();
     let mut refused = None;
+    let at_port = |port: &'static Port| {
+        let listener = listen(port.manager()?, address.port()).map_err(|error| refusal(&error))?;
+        Ok((port, listener))
+    };
     if let Some(port) = state.port {
-        let listener = port.manager()?.listen(address.port());
-        listeners.push((port, listener.map_err(|error| refusal(&error))?));
+        listeners.push(at_port(port)?);
     } else {
         for at in reached(address.ip(), state.options()) {
-            let listener = Port::at(at).and_then(|port| {
-                let listener = port.manager()?.listen(address.port()).map_err(|error| refusal(&error))?;
-                Ok((port, listener))
-            });
-            match listener {
+            match Port::at(at).and_then(at_port) {
                 Ok(found) => listeners.push(found),
                 Err(error) => refused = Some(error),
             }
@@ -56,8 +69,7 @@ unsafe fn listen(state: &mut State, own: &Arc<Own>) -> Result<(), c_int> {
     for (port, _) in &listeners {
         port.attach(own);
     }
-    state.phase = Phase::Listening(listeners);
-    Ok(())
+    Ok(listeners)
 }
 
 /// The devices' addresses that any address of a family reaches, or the loopback.
@@ -83,16 +95,28 @@ unsafe fn parameters(state: &State, conn: *const abi::ConnParam) -> Result<ConnP
     param.initiator_depth = reads(conn.initiator_depth)?;
     param.retry_count = conn.retry_count.min(7);
     param.rnr_retry_count = conn.rnr_retry_count.min(7);
-    if conn.private_data_len > 0 && !conn.private_data.is_null() {
-        let length = usize::from(conn.private_data_len);
-        // Behind what is said with each request.
-        param.private_data.extend_from_slice(std::slice::from_raw_parts(conn.private_data.cast(), length));
-    }
+    param.private_data = said(state, conn);
     Ok(param)
 }
 
+/// What the peer's user is told: what is said with each request, and behind it what is said now.
+pub(crate) unsafe fn said(state: &State, conn: *const abi::ConnParam) -> Vec<u8> {
+    let mut all = state.private_data.clone();
+    if let Some(conn) = conn.as_ref()
+        && conn.private_data_len > 0
+        && !conn.private_data.is_null()
+    {
+        let length = usize::from(conn.private_data_len);
+        all.extend_from_slice(std::slice::from_raw_parts(conn.private_data.cast(), length));
+    }
+    all
+}
+
 /// The queue pair of an id; where it has none, the number that the program names.
-unsafe fn queue_pair(id: *mut abi::CmId, conn: *const abi::ConnParam) -> Result<*mut crate::abi::Qp, Qpn> {
+pub(crate) unsafe fn queue_pair(
+    id: *mut abi::CmId,
+    conn: *const abi::ConnParam,
+) -> Result<*mut crate::abi::Qp, Qpn> {
     let number = conn.as_ref().map_or(0, |conn| conn.qp_num);
     if (*id).qp.is_null() { Err(Qpn::new(number & 0xff_ffff)) } else { Ok((*id).qp) }
 }
@@ -112,6 +136,9 @@ unsafe fn connect(state: &mut State, conn: *const abi::ConnParam) -> Result<(), 
     };
     if (*state.id).route.num_paths == 0 {
         return Err(libc::EINVAL);
+    }
+    if state.options().is_for_datagrams {
+        return datagrams::ask(state, port, to, conn);
     }
     let mut param = parameters(state, conn)?;
     param.port = state.bound.as_ref().map(|bound| bound.address().port());
@@ -145,6 +172,10 @@ fn establish(state: &mut State) -> Result<(), c_int> {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rdma_accept(id: *mut abi::CmId, conn: *mut abi::ConnParam) -> c_int {
+    if Own::of(id).state().options().is_for_datagrams {
+        // There is nothing to wait for.
+        return done(datagrams::accept(&mut Own::of(id).state(), conn));
+    }
     if let Err(error) = accept(&mut Own::of(id).state(), conn) {
         return done(Err(error));
     }
@@ -182,6 +213,7 @@ pub unsafe extern "C" fn rdma_reject(id: *mut abi::CmId, private_data: *const c_
     };
     done(match std::mem::replace(&mut state.phase, Phase::Over) {
         Phase::Asked(request) => request.reject(said).map_err(|error| refusal(&error)),
+        Phase::Queried(request) => request.reject(said).map_err(|error| refusal(&error)),
         // What was granted is not wanted.
         Phase::Granted(granted) => granted.reject(said).map_err(|error| refusal(&error)),
         other => {
@@ -207,6 +239,8 @@ pub unsafe extern "C" fn rdma_disconnect(id: *mut abi::CmId) -> c_int {
     let is_told = {
         let state = own.state();
         match &state.phase {
+            // Nothing is connected.
+            _ if state.options().is_for_datagrams => return done(Err(libc::EINVAL)),
             Phase::Granting(connection) | Phase::Connected(connection) => {
                 // What has been received is acknowledged before the queue pair takes no part any more.
                 crate::device::Context::of((*id).verbs).device.hand_over();

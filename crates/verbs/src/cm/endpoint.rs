@@ -87,7 +87,8 @@ unsafe fn named(
 ) -> Result<(), c_int> {
     let mut asked: addrinfo = std::mem::zeroed();
     let flags = hints.map_or(0, |hints| hints.ai_flags);
-    asked.ai_socktype = libc::SOCK_STREAM;
+    let is_datagrams = hints.is_some_and(is_for_datagrams);
+    asked.ai_socktype = if is_datagrams { libc::SOCK_DGRAM } else { libc::SOCK_STREAM };
     if let Some(hints) = hints
         && (hints.ai_flags & rai::FAMILY != 0 || hints.ai_family != libc::AF_UNSPEC)
     {
@@ -112,6 +113,11 @@ unsafe fn named(
     into.ai_family = first.ai_family;
     libc::freeaddrinfo(found);
     Ok(())
+}
+
+/// Whether a program asks where datagrams go.
+fn is_for_datagrams(hints: &AddrInfo) -> bool {
+    hints.ai_qp_type.cast_unsigned() == qp_type::UD || hints.ai_port_space.cast_unsigned() == port_space::UDP
 }
 
 /// librdmacm's own one looks for the kernel's device first.
@@ -146,7 +152,7 @@ pub unsafe extern "C" fn rdma_getaddrinfo(
         }
     }
     let (kind, space) = hints.map_or((0, 0), |hints| (hints.ai_qp_type, hints.ai_port_space));
-    let is_datagrams = kind.cast_unsigned() == qp_type::UD || space.cast_unsigned() == port_space::UDP;
+    let is_datagrams = hints.is_some_and(is_for_datagrams);
     let usual: (c_uint, c_uint) =
         if is_datagrams { (qp_type::UD, port_space::UDP) } else { (qp_type::RC, port_space::TCP) };
     let or = |asked: c_int, usual: c_uint| if asked == 0 { usual.cast_signed() } else { asked };

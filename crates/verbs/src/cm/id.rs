@@ -9,7 +9,9 @@ use crate::abi::{Pd, Qp, QpInitAttr, qp_type};
 use crate::device;
 use crate::queue_pair::READS;
 use libc::{c_int, c_uint, c_void};
-use roci_endpoint::cm::{ConnectRequest, Connecting, Connection, Listener};
+use roci_endpoint::cm::{
+    ConnectRequest, Connecting, Connection, DatagramListener, DatagramRequest, Listener, Resolving,
+};
 use std::net::SocketAddr;
 use std::ptr::null_mut;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -56,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) is_shared: bool,
     pub(crate) is_of_one_family: bool,
     pub(crate) ack_timeout: Option<u8>,
+    /// Its ports are those for datagrams, which the program says when it makes the id.
+    pub(crate) is_for_datagrams: bool,
 }
 
 /// How far a connection is.
@@ -71,6 +75,12 @@ pub(crate) enum Phase {
     /// We granted it, and the peer has not said that it knows.
     Granting(Connection),
     Connected(Connection),
+    /// Waits for who asks where to send datagrams.
+    ListeningDatagrams(Vec<(&'static Port, DatagramListener)>),
+    /// Asks where to send datagrams.
+    Resolving(Resolving),
+    /// A peer asks where to send datagrams.
+    Queried(DatagramRequest),
     Over,
 }
 
@@ -173,7 +183,9 @@ pub(crate) unsafe fn new(
     channel: *mut abi::EventChannel,
     context: *mut c_void,
     is_synchronous: bool,
+    ps: c_uint,
 ) -> *mut abi::CmId {
+    let is_for_datagrams = ps == port_space::UDP;
     let mail = channel::mailbox(channel);
     let state = State {
         id: null_mut(),
@@ -183,7 +195,7 @@ pub(crate) unsafe fn new(
         bound: None,
         peer: None,
         phase: Phase::Idle,
-        options: Options::default(),
+        options: Options { is_for_datagrams, ..Options::default() },
         made_with: None,
         private_data: Vec::new(),
     };
@@ -194,7 +206,7 @@ pub(crate) unsafe fn new(
     });
     let mut base: abi::CmId = std::mem::zeroed();
     (base.channel, base.context) = (channel, context);
-    (base.ps, base.qp_type) = (port_space::TCP, qp_type::RC);
+    (base.ps, base.qp_type) = (ps, if is_for_datagrams { qp_type::UD } else { qp_type::RC });
     let id = Box::into_raw(Box::new(Id { base, own: own.clone() })).cast();
     own.state().id = id;
     id
@@ -207,16 +219,16 @@ pub unsafe extern "C" fn rdma_create_id(
     context: *mut c_void,
     ps: c_uint,
 ) -> c_int {
-    if ps != port_space::TCP {
-        let reason = "ids are for connections (RDMA_PS_TCP); there are none for datagrams and multicast (RDMA_PS_UDP, RDMA_PS_IPOIB), \
-                      for whose addresses SIDR would have to ask, and none of RDMA_PS_IB";
+    if ![port_space::TCP, port_space::UDP].contains(&ps) {
+        let reason = "ids are for connections (RDMA_PS_TCP) and for datagrams (RDMA_PS_UDP); there are none for multicast over IPoIB \
+                      (RDMA_PS_IPOIB), and none of RDMA_PS_IB";
         return done(Err(crate::told(libc::EOPNOTSUPP, reason)));
     }
     let own = if channel.is_null() { channel::rdma_create_event_channel() } else { channel };
     if own.is_null() {
         return -1;
     }
-    id.write(new(own, context, channel.is_null()));
+    id.write(new(own, context, channel.is_null(), ps));
     0
 }
 

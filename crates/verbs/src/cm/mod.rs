@@ -12,6 +12,7 @@
 //! | [`resolve`] | the address of an id, its peer's, and the way there |
 //! | `port` | devices with their connection managers |
 //! | [`connect`] | connections: asked for, granted, refused, ended |
+//! | `datagrams` | where datagrams go: asked for and told |
 //! | `news` | what becomes of them, as events |
 //! | [`queue_pair`] | queue pairs and shared receive queues of ids |
 //! | [`endpoint`] | ids made in one step, and names |
@@ -21,6 +22,7 @@ pub mod abi;
 mod address;
 pub mod channel;
 pub mod connect;
+mod datagrams;
 pub mod endpoint;
 pub mod id;
 mod news;

@@ -1,10 +1,10 @@
 //! What becomes of connections, as events.
 
-use super::abi::{self, event};
+use super::abi::{self, event, port_space};
 use super::channel::Mail;
 use super::id::{self, Own, Phase, State};
 use super::port::Port;
-use super::{connect, queue_pair, refusal, resolve};
+use super::{connect, datagrams, queue_pair, refusal, resolve};
 use crate::abi::Qp;
 use crate::device::Context;
 use crate::queue_pair::{QueuePair, is_there};
@@ -20,6 +20,7 @@ use std::time::Duration;
 /// not turned away by a program that serves one at a time.
 pub(crate) fn look(port: &'static Port, ids: &[Arc<Own>]) {
     let requests: Vec<_> = ids.iter().flat_map(|own| own.state().requests(port, own)).collect();
+    let queries: Vec<_> = ids.iter().flat_map(|own| datagrams::requests(&own.state(), port, own)).collect();
     ids.iter().for_each(became);
     for (own, number, request) in requests {
         let state = own.state();
@@ -27,6 +28,13 @@ pub(crate) fn look(port: &'static Port, ids: &[Arc<Own>]) {
         if !state.id.is_null() {
             // SAFETY: the id is there as long as its state says so, which is locked.
             unsafe { asked(&state, &own, port, number, request) };
+        }
+    }
+    for (own, number, request) in queries {
+        let state = own.state();
+        if !state.id.is_null() {
+            // SAFETY: as above.
+            unsafe { datagrams::asked(&state, &own, port, number, request) };
         }
     }
 }
@@ -54,6 +62,10 @@ fn became(own: &Arc<Own>) {
     unsafe {
         match std::mem::replace(&mut state.phase, Phase::Over) {
             Phase::Asking(asked, qp) => answered(&mut state, own, asked, qp),
+            Phase::Resolving(mut asked) => match asked.wait(Duration::ZERO).transpose() {
+                Some(answer) => datagrams::answered(&state, own, answer),
+                None => state.phase = Phase::Resolving(asked),
+            },
             other => state.phase = other,
         }
         if let Phase::Asked(request) = &state.phase
@@ -83,7 +95,7 @@ unsafe fn asked(state: &State, own: &Arc<Own>, port: &'static Port, number: u16,
         return;
     };
     let listens = &*state.id;
-    let made = id::new(listens.channel, listens.context, false);
+    let made = id::new(listens.channel, listens.context, false, port_space::TCP);
     let its = Own::of(made);
     let peer = request.peer();
     let conn = abi::ConnParam {

@@ -1,11 +1,11 @@
 //! Queue pairs and shared receive queues of ids.
 
 use super::abi;
-use super::done;
 use super::id::{Own, Phase};
+use super::{datagrams, done};
 use crate::abi::{
     AhAttr, CompChannel, Context, Cq, GlobalRoute, Pd, Qp, QpAttr, QpInitAttr, QpInitAttrEx, SrqInitAttr,
-    access, attr_mask as mask, qp_state as state,
+    access, attr_mask as mask, qp_state as state, qp_type,
 };
 use crate::completion::{ibv_create_comp_channel, ibv_create_cq, ibv_destroy_comp_channel, ibv_destroy_cq};
 use crate::device::{gid_of, mtu_code};
@@ -110,15 +110,20 @@ unsafe fn domain(id: *mut abi::CmId, pd: *mut Pd) -> Result<*mut Pd, c_int> {
     if does { Ok(pd) } else { Err(libc::EINVAL) }
 }
 
-/// Makes the queue pair of an id, and brings it to INIT.
+/// Makes the queue pair of an id, and brings it to INIT, and one for datagrams on to RTS.
 unsafe fn made(id: *mut abi::CmId, qp: *mut Qp, queues: &Queues) -> Result<(), c_int> {
     if qp.is_null() {
         let error = crate::errno(&std::io::Error::last_os_error());
         queues.undo(id);
         return Err(error);
     }
-    let (attr, what) = initial();
-    if let Err(error) = modify(qp, &attr, what) {
+    let is_ready = if (*qp).qp_type == qp_type::UD {
+        datagrams::made_ready(qp)
+    } else {
+        let (attr, what) = initial();
+        modify(qp, &attr, what)
+    };
+    if let Err(error) = is_ready {
         ibv_destroy_qp(qp);
         queues.undo(id);
         return Err(error);
@@ -263,6 +268,9 @@ pub unsafe extern "C" fn rdma_init_qp_attr(id: *mut abi::CmId, attr: *mut QpAttr
 
 unsafe fn attributes(id: *mut abi::CmId, to: c_uint) -> Result<(QpAttr, c_int), c_int> {
     let mut state = Own::of(id).state();
+    if state.options().is_for_datagrams && !(*id).verbs.is_null() {
+        return datagrams::attributes(to).ok_or(libc::EINVAL);
+    }
     if to == state::INIT && !(*id).verbs.is_null() {
         return Ok(initial());
     }

@@ -42,7 +42,10 @@ unsafe fn resolve(
     destination: *mut sockaddr,
 ) -> Result<(), c_int> {
     let to = read(destination)?;
-    if !matches!(state.phase, Phase::Idle) || to.ip().is_unspecified() || to.ip().is_multicast() {
+    if to.ip().is_multicast() {
+        return Err(crate::told(libc::EOPNOTSUPP, "there is no multicast"));
+    }
+    if !matches!(state.phase, Phase::Idle) || to.ip().is_unspecified() {
         return Err(libc::EINVAL);
     }
     if !source.is_null() && state.bound.is_none() {
