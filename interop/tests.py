@@ -99,7 +99,7 @@ class Bench:
             remarks.append(f"guest ({'no end' if there is None else there}): {last(heard)}")
         if remarks:
             self.guest.run("busybox killall -9 python3 ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw ib_write_lat "
-                           "ib_send_lat ib_read_lat rping ucmatose ibv_rc_pingpong ibv_ud_pingpong", limit=10)
+                           "ib_send_lat ib_read_lat rping ucmatose udaddy ibv_rc_pingpong ibv_ud_pingpong", limit=10)
         return not remarks, "; ".join(remarks), heard, said
 
     def guest_listens(self, by_cm, port=PERFTEST_PORT):
@@ -303,6 +303,7 @@ TESTS = {
     "c-write-bw-cm": perftest("write", "bw", "-R", ours="c"),
     "c-rping": ping("c"),
     "c-ucmatose": example("ucmatose", "-c", 4, "-C", 20),
+    "c-udaddy": example("udaddy", "-c", 4, "-C", 20),
     "c-rc-pingpong": pingpong("rc"),
     "c-ud-pingpong": pingpong("ud"),
 }
