@@ -54,6 +54,9 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
     let brought = transport.control.brought_note(origin_of("recovery")).filter(|_| is_common);
     let unnamed = controls.iter().chain([&transport.control]).filter_map(Control::unnamed_note);
 
+    let by_marks = |control: &Control| matches!(control.law.value.as_str(), "dcqcn" | "dctcp" | "nscc");
+    let late_marks = used().any(by_marks).then(|| switch.late_marks_note(graph)).flatten();
+
     let of_tables = nic
         .note()
         .into_iter()
@@ -61,6 +64,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(unbounded)
         .chain(beyond)
         .chain(switch.unmarked_note())
+        .chain(late_marks)
         .chain(switch.idle_rule_note(graph))
         .chain(nic.idle_notes())
         .chain(nic.parts_notes(graph, max_frame, switch.config.pfc.is_some()));

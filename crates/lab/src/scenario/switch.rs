@@ -134,6 +134,38 @@ impl Switch {
         })
     }
 
+    /// What a user should know of ECN that comes too late for PFC: every port that may feed a queue is paused before the queue is as long as
+    /// kmin. DCQCN §4 sets thresholds so that marks come first. With m ports that each hold a threshold t, t is α times what they leave of the shared
+    /// buffer s: t = α·s / (1 + m·α), and m·t is the longest queue of what they sent before they were told to stop.
+    pub(super) fn late_marks_note(&self, graph: &Graph) -> Option<String> {
+        if !self.classes.pauses(None) {
+            return None;
+        }
+        graph.switches.iter().zip(graph.switch_links()).find_map(|(name, links)| {
+            let fastest = links.iter().map(|link| link.rate).max()?;
+            let config = self.config_of(name, fastest);
+            let (Some(pfc), None, Buffering::PerPriority) = (&config.pfc, config.trim, config.queues) else {
+                return None;
+            };
+            // A port may have a lower kmin than others, by `ecn.rate`: where one marks in time, nothing is said.
+            let kmin = links.iter().filter_map(|link| config.marking_at(link.rate)).map(|red| red.kmin).min()?;
+            let feeding = u128::from(u64::try_from(links.len().checked_sub(1)?).ok()?);
+            let specs: Vec<LinkSpec> =
+                links.iter().map(|link| LinkSpec { rate: link.rate, delay: link.delay }).collect();
+            let shared = u128::from(config.buffer.0.checked_sub(config.set_aside(&specs))?);
+            let (upper, lower) = (u128::from(pfc.alpha.numerator()), u128::from(pfc.alpha.denominator()));
+            let each = u128::from(pfc.reserve.0) + shared * upper / (lower + feeding * upper);
+            let most = Bytes(u64::try_from(feeding * each).unwrap_or(u64::MAX));
+            (feeding > 0 && kmin >= most).then(|| {
+                format!(
+                    "PFC stops senders before ECN marks: at switch `{name}` the {feeding} ports that can feed a queue are all paused by the \
+                     time that it holds {most} of theirs, and `switch.ecn.kmin` is {kmin}. Make `kmin` smaller, or `switch.pfc.alpha` or \
+                     `switch.buffer` greater"
+                )
+            })
+        })
+    }
+
     /// What a user should know of a rule in which no switch of `graph` is meant: the fastest link of none that it names has its rate.
     pub(super) fn idle_rule_note(&self, graph: &Graph) -> Option<String> {
         let fastest = graph.fastest_rates();
@@ -415,12 +447,40 @@ mod tests {
         assert!(notes(short)[0].starts_with("ECN marks nothing: without PFC a queue drops packets at 100KB"));
         assert!(notes(&short.replace("100KB", "99KB")).is_empty());
         assert!(notes(&format!("{short}\nalpha = 2")).is_empty(), "two thirds of the buffer");
-        assert!(
-            notes(&short.replace("false", "true")).is_empty(),
-            "PFC lets a queue grow by what each port has"
-        );
+        let held = notes(&short.replace("false", "true"));
+        assert!(held[0].starts_with("PFC stops senders before ECN marks"), "it drops nothing: {held:?}");
+        assert_eq!(held.len(), 1, "{held:?}");
         let off = notes("pfc = false\necn = false");
         assert!(off.iter().all(|note| note.contains("`switch.ecn` is off")), "{off:?}");
+    }
+
+    /// Eight ports of 100 Gb/s and 1 us set 45 920 octets aside each; of 1 MB 632 640 are left to share. Seven that hold
+    /// 1/8 of what they leave have 1/15 of that each, 295 232 together.
+    #[test]
+    fn ecn_that_pfc_forestalls_is_told() {
+        let late = |switch: &str, control: &str| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 8\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[transport]\ncontrol = \"{control}\"\n\
+                 [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[switch]\nbuffer = \"1MB\"\n{switch}\n"
+            );
+            let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap();
+            scenario.notes().find(|note| note.starts_with("PFC stops senders")).map(str::to_owned)
+        };
+        let told = late("ecn = { kmin = \"295240B\", kmax = \"1MB\" }", "dcqcn").unwrap();
+        assert!(told.contains("at switch `s0` the 7 ports"), "{told}");
+        assert!(told.contains("holds 295232B of theirs, and `switch.ecn.kmin` is 295240B"), "{told}");
+        let quiet =
+            |switch: &str, control: &str| assert_eq!(late(switch, control), None, "{switch}, {control}");
+        quiet("ecn = { kmin = \"295230B\", kmax = \"1MB\" }", "dcqcn");
+        let long = "ecn = { kmin = \"400KB\", kmax = \"1MB\" }";
+        assert!(late(long, "dctcp").is_some());
+        quiet(long, "swift");
+        quiet(&format!("{long}\npfc = {{ alpha = 1 }}"), "dcqcn");
+        quiet(&format!("{long}\npfc = {{ reserve = \"60KB\", headroom = \"0B\" }}"), "dcqcn");
+        quiet(&format!("{long}\nclasses = {{ pause = [4] }}"), "dcqcn");
+        quiet(&format!("{long}\ntrimming = true\npfc = true"), "dcqcn");
+        quiet("ecn = { kmin = \"400KB\", kmax = \"1MB\", rate = \"400Gb/s\" }", "dcqcn");
+        quiet("ecn = false", "dcqcn");
     }
 
     #[test]
