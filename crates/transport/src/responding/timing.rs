@@ -3,6 +3,7 @@
 use crate::delivery::program::{Event as Loss, Program};
 use crate::engine::Engine;
 use crate::qp::Notes;
+use crate::state::QpState;
 use crate::transmit::Plan;
 use crate::work::Status;
 use roci_units::{Instant, Psn, Span};
@@ -68,6 +69,10 @@ impl Engine {
     /// The acknowledgement timer fired, for requests, for responses, or for neither: progress moved the deadlines.
     pub(crate) fn ack_timer(&mut self, now: Instant, slot: usize) {
         self.qps[slot].requester.notes.clear(Notes::ACK_TIMER);
+        if self.state(slot) == QpState::Error {
+            // It still sends what it owes, which sets the timer, but hears of no answer: what was waited for would be due for ever.
+            return;
+        }
         let timeout = self.response_timeout(slot);
         let is_due = self.responses_of(slot).is_some_and(|responding| responding.deadline <= now);
         let puts_off = is_due && self.puts_responses_off_to_ask(now, slot);
