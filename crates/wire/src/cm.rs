@@ -13,7 +13,7 @@ mod sidr;
 
 pub use sidr::{
     SERVICE_REPLY_INFORMATION, SERVICE_REPLY_PRIVATE, SERVICE_REQUEST_PRIVATE, ServiceReply, ServiceRequest,
-    datagram_port_of, datagram_service, status,
+    datagram_service, status,
 };
 
 /// Octets of a datagram.

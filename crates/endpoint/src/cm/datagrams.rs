@@ -228,12 +228,6 @@ impl DatagramRequest {
         private.map(drop).ok_or(CmError::PrivateData(cm::SERVICE_REPLY_PRIVATE))
     }
 
-    /// Whether nobody has answered it for so long that nobody waits any more.
-    pub fn is_withdrawn(&self) -> bool {
-        let core = self.handle.inner.core();
-        self.id.and_then(|id| core.notes.get(&id)).is_some_and(|note| note.is_unreachable)
-    }
-
     fn say(&mut self, serving: &Serving) -> bool {
         let Some(id) = self.id.take() else { return false };
         let inner = &self.handle.inner;

@@ -82,11 +82,6 @@ pub const fn datagram_service(port: u16) -> u64 {
     SERVICE | port as u64
 }
 
-/// The port of a service, where it is one of RDMA-CM's port space for datagrams.
-pub const fn datagram_port_of(service: u64) -> Option<u16> {
-    if service & !0xffff == SERVICE { Some((service & 0xffff) as u16) } else { None }
-}
-
 impl Fields<'_> {
     pub(super) fn service_request(&self) -> ServiceRequest {
         ServiceRequest {
