@@ -114,6 +114,7 @@ impl QueuePairBuilder {
             pd: pd.pd,
             mtu: pd.device.mtu.octets(),
             law: u16::from(pd.device.laws.len() > 1),
+            credits: true,
             ..QpConfig::default()
         };
         Self {
@@ -666,6 +667,10 @@ impl QueuePair {
         let owner = Owner::Recv(self.place);
         shard.core.post_recv(inner(self.place).into(), owner, self.pd, request)?;
         shard.core.complete();
+        // The peer may wait for a receive request, and is told.
+        if shard.core.engine.has_told() {
+            shard.push(self.device.now());
+        }
         Ok(())
     }
 

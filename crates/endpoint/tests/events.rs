@@ -145,6 +145,8 @@ fn a_send_queue_that_drains_says_when_what_had_begun_has_ended() {
     // One that the receiver is not ready for has begun, and one behind it has not.
     a.qp.post_send(SendWr::send(a.own.slice(0..SIZE).unwrap()).wr_id(1)).unwrap();
     assert!(!is_draining(), "it is in RTS");
+    // The receiver has told that it has no receive request, and is given a while to post one.
+    std::thread::sleep(SHORT);
     a.qp.modify(&to(Transition::Drain)).unwrap();
     a.qp.post_send(SendWr::send_inline(&[]).wr_id(2)).unwrap();
     a.qp.modify(&to(Transition::Drain)).unwrap();
@@ -161,6 +163,7 @@ fn a_send_queue_that_drains_says_when_what_had_begun_has_ended() {
     assert_eq!(a.done().wr_id, 2);
     // Who goes on before that is not told.
     a.qp.post_send(SendWr::send_inline(&[]).wr_id(3)).unwrap();
+    std::thread::sleep(SHORT);
     a.qp.modify(&to(Transition::Drain)).unwrap();
     a.qp.modify(&to(Transition::Send)).unwrap();
     b.qp.post_recv(RecvWr::empty()).unwrap();

@@ -2,6 +2,7 @@
 
 use crate::delivery::sender::Observed;
 use crate::keeping::Keeping;
+use crate::limit::Words;
 use crate::reading::Reading;
 use crate::recovery::Losing;
 use crate::requester::PutOffs;
@@ -27,6 +28,8 @@ pub(crate) struct Aside {
     pub(crate) rnr: u32,
     /// The number of the last message that the responder has said it has a receive request for, if it says so, modulo 2²⁴.
     pub(crate) limit: Option<u32>,
+    /// How it says so.
+    pub(crate) words: Words,
     /// Decisions asked for elsewhere, modulo 2²⁰.
     pub(crate) decisions: u32,
     /// The number of the one about the sending side that was asked for last.
@@ -191,7 +194,7 @@ impl Asides {
         (place.naks, place.rnr) = (0, 0);
         (place.asked_at, place.named) = (None, None);
         (place.held, place.doubted, place.asked_priority, place.told) = (None, None, None, 0);
-        (place.peer_sent, place.limit) = (0, None);
+        (place.peer_sent, place.limit, place.words) = (0, None, Words::default());
         (place.pulls, place.pulls_seen, place.drained, place.lapses) = (0, 0, false, false);
         (place.newest, place.newest_response) = (None, None);
         (place.unheard, place.outdated) = (0, false);

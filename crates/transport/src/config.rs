@@ -208,6 +208,10 @@ pub struct QpConfig {
     pub priority: u8,
     /// The shared receive queue, if it uses one.
     pub srq: Option<Srq>,
+    /// As responder, tell with each acknowledgement how many receive requests there are (end-to-end credits, IBTA Vol 1 §9.7.7.2), and
+    /// unasked once there are some again, so that a requester which heeds it draws no RNR NAK. Without effect with a shared receive
+    /// queue, as IBTA has it, and in layouts `ndp` and `homa`.
+    pub credits: bool,
     /// The queue key, for datagrams.
     pub q_key: u32,
     /// When it is made, which a program is told that opens it.
@@ -244,6 +248,7 @@ impl Default for QpConfig {
             initial_window: 10,
             priority: 3,
             srq: None,
+            credits: false,
             q_key: 0,
             created: Instant::ZERO,
             deferred: Deferred::default(),

@@ -9,18 +9,18 @@ use crate::aside::Asides;
 use crate::config::Recovery;
 use crate::delivery::pool::Pool;
 use crate::engine::{Engine, TIMER_ACK, direct};
+use crate::limit::acknowledges;
 use crate::memory::{Access, Regions};
 use crate::qp::{Duties, Facts, Notes, Profile, Qp, Requester, ShortWay, Standing, after, sequence};
 use crate::queue::{Kind, NONE, SendWork};
 use crate::recovery::{bound, hear};
 use crate::requester::drawn_by;
-use crate::responder::ACK;
 use crate::schedule::Schedule;
 use crate::segment::{Segment, Source};
 use crate::timer::{TimerId, Timers};
 use roci_control::Class;
 use roci_units::{Instant, Psn, Span};
-use roci_wire::{Aeth, Flags, Header, Layout, Opcode, Syndrome};
+use roci_wire::{Flags, Header, Layout, Opcode, Syndrome};
 
 /// What a responder in the middle of a message may be about besides it.
 const IDLE_DUTIES: Duties = Duties::NAKED.with(Duties::MARKED);
@@ -398,7 +398,7 @@ fn answer(qp: &mut Qp, profile: &Profile, header: &Header, message: Duties, reac
     }
     responder.unacknowledged = 0;
     let mut answer = Header::new(Opcode::ACKNOWLEDGE, common.peer, psn);
-    answer.set_aeth(Aeth { syndrome: ACK, msn: responder.msn });
+    answer.set_aeth(acknowledges(profile, responder, responder.msn));
     answer.set_trigger(psn);
     answer.flags = if marked { Flags::BECN } else { Flags::NONE };
     reaction.reply = Some(Segment {

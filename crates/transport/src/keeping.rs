@@ -544,13 +544,13 @@ impl Engine {
     ) {
         let header = arrival.header;
         let shape = header.opcode.shape();
-        let peer = self.qps[slot].common.peer;
         let reads = self.qps[slot].responder.reads;
         let resource = if reads == NONE { None } else { self.reads.get_mut(reads).requested(at).copied() };
         match resource.map(|resource| (resource.access, resource)) {
             Some((Stored::Atomic { original, .. }, resource)) if shape.has(Shape::ATOMIC) => {
                 if !resource.pending() {
-                    reaction.reply = Some(self.control(slot, atomic_result(peer, &resource, original)));
+                    let header = atomic_result(&self.qps[slot], self.profile(slot), &resource, original);
+                    reaction.reply = Some(self.control(slot, header));
                 }
                 return;
             }

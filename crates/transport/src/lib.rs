@@ -18,7 +18,7 @@
 //! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `asking`, `limit`, `events`, `registers`, `messages`, `pulls`, `stamps`, `opcodes` | the roles between which the engine chooses |
+//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `asking`, `limit`, `events`, `registers`, `messages`, `datagram`, `pulls`, `stamps`, `opcodes` | the roles between which the engine chooses |
 //! | `stream`, `intake` | the common cases of sending and receiving, in one piece |
 //! | `qp`, `laws`, `deferred_law`, `queue`, `reads`, `flying`, `aside`, `token` | what they remember |
 #![no_std]
@@ -31,6 +31,7 @@ mod aside;
 mod asking;
 pub mod config;
 pub mod credit;
+mod datagram;
 mod deferred_law;
 pub mod delivery;
 pub mod engine;

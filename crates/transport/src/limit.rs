@@ -5,12 +5,52 @@
 //! MSN and credits come to the number of the last message that has a receive request, the limit. A message that needs none moves the limit
 //! on as it begins. One message goes beyond the limit where nothing is under way, as nothing else would draw an answer that says more. IBTA lets
 //! one go beyond it in any case: behind others, whose answers say more as well, it would only be refused more often, and a refusal takes
-//! far longer than an answer. Until a responder has told of credits there is no limit, and none where it tells that it gives none, as ours
-//! do.
+//! far longer than an answer. Until a responder has told of credits there is no limit, and none where it tells that it gives none.
+//!
+//! A responder of ours that is to tell ([`QpConfig::credits`](crate::QpConfig::credits)) does so unasked as well, when a receive request is
+//! posted after all were used up. For that word who has nothing under way [waits](Words) before it goes beyond the limit: to be refused takes
+//! longer, and ends the queue pair where there are no RNR retries.
 
-use crate::engine::Engine;
+use crate::arrival::Reaction;
+use crate::engine::{Engine, TIMER_SEND};
+use crate::qp::{Duties, Profile, Responder};
 use crate::queue::NONE;
+use crate::responder::ACK;
+use crate::timer::TimerId;
+use roci_units::{Instant, Span};
 use roci_wire::{Aeth, Header, Syndrome};
+
+/// How long who has no credit and nothing under way waits for a word before it goes beyond the limit. A program that has to be scheduled
+/// first posts its receive requests within this.
+const PATIENCE: Span = Span::from_micros(4_000);
+
+/// The same where the responder is known to tell unasked and a refusal would end the queue pair: only where the word was lost is it in vain.
+const PATIENCE_AT_RISK: Span = Span::from_micros(64_000);
+
+/// After so many waits without a word the responder is one that tells only when it is asked.
+const SILENCES: u8 = 4;
+
+/// What a requester knows of how its responder tells of receive requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Words {
+    /// It has told unasked.
+    unasked: bool,
+    /// Waits that ended without a word.
+    silences: u8,
+    /// Until when the next message waits, if it does.
+    until: Option<Instant>,
+}
+
+/// An acknowledgement with `msn`, the responder's number of messages or an earlier one, and how many receive requests there are from there on:
+/// each message since then used up one of them, or moved the requester's limit on by one.
+#[inline(always)]
+pub(crate) const fn acknowledges(profile: &Profile, responder: &Responder, msn: u32) -> Aeth {
+    if !profile.credits {
+        return Aeth { syndrome: ACK, msn };
+    }
+    let count = responder.receives.saturating_add(responder.msn.wrapping_sub(msn) & 0x00ff_ffff);
+    Aeth { syndrome: Syndrome::Ack { credits: Syndrome::credit_code(count) }.to_u8(), msn }
+}
 
 /// How many messages `number` is after `other`, both modulo 2²⁴.
 const fn after(number: u32, other: u32) -> i32 {
@@ -44,21 +84,76 @@ impl Engine {
         let limit = &mut self.aside(slot).limit;
         // What needs no receive request and is under way has moved it further than an acknowledgement knows that left before.
         let is_old = |told: u32| limit.is_some_and(|limit| after(told, limit) <= 0);
-        if !told.is_some_and(is_old) {
-            *limit = told;
+        if told.is_some_and(is_old) {
+            return;
         }
+        *limit = told;
+        let words = &mut self.aside(slot).words;
+        // Nothing was under way that would have asked.
+        words.unasked |= told.is_some() && words.until.is_some();
     }
 
     /// Whether the next message of the queue pair, which `consumes` a receive request, lies beyond what the responder has some for.
-    /// Where nothing is under way it does not: nothing would say more.
+    /// Where nothing is under way it does not once no word has come for a while: nothing else would say more.
     #[inline]
-    pub(crate) fn lacks_credit(&self, slot: usize, consumes: bool) -> bool {
-        consumes && self.qps[slot].common.aside != NONE && self.is_beyond_limit(slot)
+    pub(crate) fn lacks_credit(&mut self, now: Instant, slot: usize, consumes: bool) -> bool {
+        consumes && self.qps[slot].common.aside != NONE && self.is_beyond_limit(now, slot)
     }
 
-    fn is_beyond_limit(&self, slot: usize) -> bool {
+    fn is_beyond_limit(&mut self, now: Instant, slot: usize) -> bool {
         let next = self.qps[slot].common.msn.wrapping_add(1);
-        self.qps[slot].requester.in_flight_packets() > 0 && self.lies_beyond(slot, next)
+        let lacks = self.lies_beyond(slot, next);
+        if lacks && self.qps[slot].requester.in_flight_packets() > 0 {
+            return true;
+        }
+        lacks && self.awaits_word(now, slot) || {
+            self.aside(slot).words.until = None;
+            false
+        }
+    }
+
+    /// Whether the next message waits for the responder to tell unasked of receive requests. The timer is set each time: pacing of responses
+    /// may have moved it.
+    fn awaits_word(&mut self, now: Instant, slot: usize) -> bool {
+        let at_risk = self.profile(slot).rnr_retry == 0;
+        let words = &mut self.aside(slot).words;
+        if words.silences >= SILENCES && !words.unasked {
+            return false;
+        }
+        let patience = if words.unasked && at_risk { PATIENCE_AT_RISK } else { PATIENCE };
+        let until = *words.until.get_or_insert(now + patience);
+        if until <= now {
+            words.silences = words.silences.saturating_add(1);
+            return false;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
+        self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_SEND }, until);
+        true
+    }
+
+    /// A receive request was posted. Where all were used up before, the requester is told, which may wait for it.
+    #[inline]
+    pub(crate) fn receive_posted(&mut self, slot: usize) {
+        let tells = self.profile(slot).credits;
+        let responder = &mut self.qps[slot].responder;
+        responder.receives += 1;
+        if tells && responder.receives == 1 && responder.msn != 0 {
+            self.tell_of_receives(slot);
+        }
+    }
+
+    #[cold]
+    fn tell_of_receives(&mut self, slot: usize) {
+        let duties = self.qps[slot].responder.duties;
+        // Who was told to come again does, and what is owed tells as well.
+        if !self.state(slot).receives() || duties.meets(Duties::NAKED.with(Duties::OWES)) {
+            return;
+        }
+        let mut reaction = Reaction::default();
+        self.reply(slot, ACK, &mut reaction);
+        if let Some(reply) = reaction.reply {
+            self.post(reply);
+        }
     }
 
     /// Whether the message with `number`, which counts from one on, lies beyond the limit.

@@ -181,7 +181,10 @@ impl Engine {
         match self.qps[slot].common.state {
             QpState::Reset => return Err(PostError::State(QpState::Reset)),
             QpState::Error => self.tell_receiver(slot, flushed(id, qpn, CompletionKind::Recv)),
-            _ => self.qps[slot].responder.queue.push(&mut self.recvs, request),
+            _ => {
+                self.qps[slot].responder.queue.push(&mut self.recvs, request);
+                self.receive_posted(slot);
+            }
         }
         Ok(())
     }

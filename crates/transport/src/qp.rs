@@ -19,7 +19,7 @@ use crate::stream::Middle;
 use core::hint::cold_path;
 use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn, Span};
-use roci_wire::{IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len};
+use roci_wire::{IpVersion, Layout, Opcode, WIRE_OVERHEAD, frame_len, rnr_timer};
 
 /// A queue pair: three cache lines, one for each part. A sender needs the first two, which the processor fetches as
 /// a pair.
@@ -207,8 +207,10 @@ pub(crate) struct Responder {
     pub(crate) recv: u32,
     /// How many of the engine's keys had ended when the message's key was checked.
     pub(crate) keys_ended: u32,
-    /// Receive requests posted.
+    /// Receive requests that no message has taken.
     pub(crate) queue: RecvQueue,
+    /// Receive requests of its own whose message has not ended.
+    pub(crate) receives: u32,
     /// READs and atomics kept for replay, in the pool; NONE: none came yet.
     pub(crate) reads: u32,
     /// Packets accepted since the last acknowledgement.
@@ -306,7 +308,6 @@ const _: () = assert!(size_of::<Qp>() == 192);
 #[repr(align(64))]
 pub(crate) struct Profile {
     pub(crate) timeout: Span,
-    pub(crate) min_rnr_timer: Span,
     pub(crate) pd: Pd,
     pub(crate) srq: Option<Srq>,
     pub(crate) q_key: u32,
@@ -327,11 +328,15 @@ pub(crate) struct Profile {
     pub(crate) priority: u8,
     pub(crate) retry: u8,
     pub(crate) rnr_retry: u8,
+    /// The code of the wait that our RNR NAKs ask for.
+    pub(crate) rnr_timer: u8,
     pub(crate) max_rd_atomic: u8,
     pub(crate) max_dest_rd_atomic: u8,
     pub(crate) deferred: Deferred,
     /// Whether each packet of a WRITE is a message of its own.
     pub(crate) lone_writes: bool,
+    /// Whether acknowledgements tell of receive requests.
+    pub(crate) credits: bool,
     pub(crate) short: ShortWay,
     /// What packets in the middle of a message have in common: of a SEND, of a WRITE, and of the same that ask for an
     /// acknowledgement.
@@ -481,7 +486,6 @@ impl Profile {
         let asks_every = if every < half { every } else { half };
         Self {
             timeout: config.timeout,
-            min_rnr_timer: config.min_rnr_timer,
             pd: config.pd,
             srq: config.srq,
             q_key: config.q_key,
@@ -500,10 +504,15 @@ impl Profile {
             priority: config.priority,
             retry: config.retry,
             rnr_retry: config.rnr_retry,
+            rnr_timer: rnr_timer(config.min_rnr_timer),
             max_rd_atomic: config.max_rd_atomic,
             max_dest_rd_atomic: config.max_dest_rd_atomic,
             deferred: config.deferred,
             lone_writes,
+            credits: config.credits
+                && config.srq.is_none()
+                && matches!(config.service, Service::Rc)
+                && !matches!(config.layout, Layout::Ndp | Layout::Homa),
             short: ShortWay::of(config),
             middles: Middle::all(config.layout, config.mtu, config.priority),
         }
@@ -569,6 +578,7 @@ impl Responder {
             recv: NONE,
             keys_ended: 0,
             queue: RecvQueue::EMPTY,
+            receives: 0,
             reads: NONE,
             unacknowledged: 0,
             duties: Duties::EMPTY,

@@ -2,21 +2,21 @@
 
 use crate::arrival::{Arrival, Placement, Reaction, Refusal};
 use crate::aside::Step;
-use crate::config::Service;
 use crate::engine::Engine;
 use crate::incidents::Incident;
+use crate::limit::acknowledges;
 use crate::memory::Access;
 use crate::qp::{Duties, Qp, after, sequence};
-use crate::queue::{NONE, RecvWork};
+use crate::queue::NONE;
 use crate::requester::set_drawn_by;
 use crate::segment::{Segment, Source};
 use crate::token::Purpose;
 use crate::work::{Completion, CompletionKind, Status, Tail};
 use roci_control::Class;
 use roci_units::{Instant, Psn};
-use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Shape, Syndrome, rnr_timer};
+use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Shape, Syndrome};
 
-/// The syndrome of an ACK that advertises no end-to-end credits.
+/// The syndrome of an ACK that advertises no end-to-end credits; [`acknowledges`] fills in those there are.
 pub(crate) const ACK: u8 = Syndrome::Ack { credits: Syndrome::CREDITS_OFF }.to_u8();
 
 impl Engine {
@@ -253,6 +253,7 @@ impl Engine {
     fn end_recv(&mut self, slot: usize, status: Status, tail: Tail, solicited: bool, kind: CompletionKind) {
         let responder = &mut self.qps[slot].responder;
         let recv = core::mem::replace(&mut responder.recv, NONE);
+        responder.receives = responder.receives.saturating_sub(1);
         let length = responder.received;
         let id = self.recvs.get(recv).request.id;
         self.recvs.remove(recv);
@@ -385,12 +386,16 @@ impl Engine {
     #[inline]
     pub(crate) fn acknowledgement(&mut self, slot: usize, syndrome: u8) -> Header {
         let Qp { common, responder, .. } = &mut self.qps[slot];
-        let layout = self.profiles[usize::from(common.profile)].layout;
+        let profile = &self.profiles[usize::from(common.profile)];
+        let layout = profile.layout;
         responder.unacknowledged = 0;
         let psn = Psn::new(responder.expected);
         let psn = if syndrome == ACK { psn.minus(1) } else { psn };
         let mut header = Header::new(Opcode::ACKNOWLEDGE, common.peer, psn);
-        header.set_aeth(Aeth { syndrome, msn: responder.msn });
+        header.set_aeth(match syndrome {
+            ACK => acknowledges(profile, responder, responder.msn),
+            _ => Aeth { syndrome, msn: responder.msn },
+        });
         set_drawn_by(&mut header, layout, psn);
         if responder.duties.has(Duties::MARKED) {
             responder.duties.clear(Duties::MARKED);
@@ -408,8 +413,9 @@ impl Engine {
     /// that response for lost; what lies behind is acknowledged when the responses are gone.
     pub(crate) fn law_acknowledgement(&mut self, slot: usize) -> Header {
         let mut header = self.acknowledgement(slot, ACK);
-        let layout = self.profile(slot).layout;
-        let responder = &mut self.qps[slot].responder;
+        let Qp { common, responder, .. } = &mut self.qps[slot];
+        let profile = &self.profiles[usize::from(common.profile)];
+        let layout = profile.layout;
         if !responder.duties.has(Duties::OWES)
             && let Some(kept) = responder.trigger.take()
         {
@@ -421,7 +427,8 @@ impl Engine {
             header.psn = Psn::new(resource.first).minus(1);
             let psn = header.psn;
             set_drawn_by(&mut header, layout, psn);
-            header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn.wrapping_sub(1) & 0x00ff_ffff });
+            let msn = resource.msn.wrapping_sub(1) & 0x00ff_ffff;
+            header.set_aeth(acknowledges(profile, responder, msn));
             if !responder.duties.has(Duties::OWES) {
                 responder.duties.set(Duties::OWES);
                 (responder.owed, responder.trigger) = (ACK, None);
@@ -495,7 +502,7 @@ impl Engine {
     pub(crate) fn not_ready(&mut self, slot: usize, reaction: &mut Reaction) -> Refusal {
         // What comes behind it draws no NAK of its own: the requester goes back to this packet anyway.
         self.qps[slot].responder.duties.set(Duties::NAKED);
-        let timer = rnr_timer(self.profile(slot).min_rnr_timer);
+        let timer = self.profile(slot).rnr_timer;
         self.reply(slot, Syndrome::RnrNak { timer }.to_u8(), reaction);
         Refusal::ReceiverNotReady
     }
@@ -609,77 +616,6 @@ impl Engine {
         } else {
             self.atomic_again(now, slot, at);
         }
-    }
-
-    /// Whether a datagram is for a queue pair that takes such, and bears its queue key (IBTA Vol 1 §9.8.3.1): what a world
-    /// is to know before it remembers a stranger's address.
-    pub fn expects_datagram(&self, header: &Header) -> bool {
-        let Some(slot) = self.place(header.dest_qpn) else { return false };
-        let profile = self.profile(slot);
-        header.opcode.shape().has(Shape::DATAGRAM)
-            && profile.service == Service::Ud
-            && self.qps[slot].common.state.receives()
-            && header.deth().q_key == profile.q_key
-    }
-
-    /// A datagram.
-    #[cold]
-    pub(crate) fn on_datagram(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        arrival: &Arrival<'_>,
-        reaction: &mut Reaction,
-    ) -> Result<(), Refusal> {
-        let header = arrival.header;
-        let shape = header.opcode.shape();
-        if header.opcode == Opcode::CNP {
-            self.on_cnp(now, slot, arrival);
-            return Ok(());
-        }
-        if !shape.has(Shape::DATAGRAM) {
-            return Err(Refusal::WrongOpcode);
-        }
-        let profile = self.profile(slot);
-        let deth = header.deth();
-        // One whose payload a switch cut off is lost: nobody sends it again.
-        let trimmed = header.flags.has(Flags::TRIMMED);
-        if deth.q_key != profile.q_key || header.payload > profile.mtu || trimmed {
-            return Err(Refusal::Datagram);
-        }
-        let deferred = profile.deferred.placement;
-        let recv = self.next_recv(slot).ok_or(Refusal::Datagram)?;
-        let RecvWork { request, is_void, .. } = *self.recvs.get(recv);
-        self.recvs.remove(recv);
-        let length = u32::from(header.payload);
-        let qpn = self.qps[slot].common.qpn;
-        let status = match (length > request.length, is_void) {
-            (true, _) => Status::LocalLengthError,
-            (_, true) => Status::LocalProtectionError,
-            _ => Status::Success,
-        };
-        let fits = status == Status::Success;
-        let completion = Completion {
-            id: request.id,
-            qpn,
-            kind: CompletionKind::Recv,
-            status,
-            length: if fits { length } else { 0 },
-            tail: if shape.has(Shape::IMMEDIATE) { Tail::Immediate(header.immediate()) } else { Tail::Plain },
-            solicited: header.flags.has(Flags::SOLICITED),
-            original: 0,
-            source: Some((arrival.path, deth.source_qpn)),
-        };
-        if fits && length > 0 {
-            let token = deferred.then(|| {
-                let number = self.aside(slot).inbound.push(Step::Placement(false));
-                self.token(slot, Purpose::Inbound, number)
-            });
-            let (address, key) = (request.address, request.lkey);
-            reaction.placement = Some(Placement { qpn, address, key, length, token });
-        }
-        self.tell_receiver(slot, completion);
-        if fits { Ok(()) } else { Err(Refusal::Datagram) }
     }
 }
 

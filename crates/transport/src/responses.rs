@@ -4,9 +4,10 @@ use crate::arrival::{Deferral, MemoryOperation, Reaction, Refusal};
 use crate::aside::Step;
 use crate::engine::Engine;
 use crate::incidents::Incident;
+use crate::limit::acknowledges;
 use crate::memory::Access;
 use crate::messages::response_words;
-use crate::qp::{Common, Duties, Notes, Standing, after, sequence};
+use crate::qp::{Common, Duties, Notes, Profile, Qp, Standing, after, sequence};
 use crate::queue::NONE;
 use crate::reads::{Access as Stored, Resource, Stage};
 use crate::requester::{payload_of, set_drawn_by};
@@ -16,9 +17,9 @@ use crate::token::Purpose;
 use crate::transmit::Plan;
 use crate::work::Status;
 use roci_control::{Class, Words};
-use roci_units::{Instant, Psn, Qpn};
+use roci_units::{Instant, Psn};
 use roci_wire::layout::srnic::RequestPosition;
-use roci_wire::{Aeth, Flags, Header, Layout, NakCode, Opcode, Syndrome};
+use roci_wire::{Flags, Header, Layout, NakCode, Opcode, Syndrome};
 
 impl Engine {
     /// A READ request, next in order.
@@ -258,7 +259,8 @@ impl Engine {
         if let Some((request, msn)) = following {
             answer.psn = Psn::new(request).minus(1);
             set_drawn_by(&mut answer, layout, Psn::new(request).minus(1));
-            answer.set_aeth(Aeth { syndrome: ACK, msn: msn.wrapping_sub(1) & 0x00ff_ffff });
+            let msn = msn.wrapping_sub(1) & 0x00ff_ffff;
+            answer.set_aeth(acknowledges(self.profile(slot), &self.qps[slot].responder, msn));
         }
         self.answer_with(slot, answer, reaction);
     }
@@ -322,14 +324,14 @@ impl Engine {
 
     /// Sends what the order of responses now allows: results of atomics, and what was owed behind the last response.
     fn answer(&mut self, now: Instant, slot: usize) {
-        let peer = self.qps[slot].common.peer;
         while let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).turn() {
             let Stored::Atomic { original, .. } = resource.access else { break };
             if resource.stage != Stage::Ready {
                 break;
             }
             (resource.next, resource.sent) = (resource.end, resource.end);
-            let header = atomic_result(peer, resource, original);
+            let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
+            let header = atomic_result(&self.qps[slot], profile, resource, original);
             let segment = self.control(slot, header);
             self.post(segment);
         }
@@ -442,7 +444,7 @@ impl Engine {
         plan: &Plan,
         words: Option<Words>,
     ) -> Segment {
-        let profile = self.profile(slot);
+        let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];
         let (mtu, layout) = (profile.mtu, profile.layout);
         let srnic = layout == Layout::Srnic;
         let base = self.qps[slot].responder.course().first;
@@ -463,7 +465,7 @@ impl Engine {
             let one = plan.packets == 1;
             header.opcode = response_opcode(begins, ends && one);
             last_opcode = response_opcode(begins && one, ends);
-            header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn });
+            header.set_aeth(acknowledges(profile, &self.qps[slot].responder, resource.msn));
             let offset = plan.at.wrapping_sub(resource.first) * u32::from(mtu);
             source = Source { address: address.wrapping_add(u64::from(offset)), lkey: key };
             if separate && layout == Layout::Homa {
@@ -517,9 +519,9 @@ impl Engine {
 }
 
 /// The acknowledgement that carries an atomic's result.
-pub(crate) fn atomic_result(peer: Qpn, resource: &Resource, original: u64) -> Header {
-    let mut header = Header::new(Opcode::ATOMIC_ACKNOWLEDGE, peer, Psn::new(resource.first));
-    header.set_aeth(Aeth { syndrome: ACK, msn: resource.msn });
+pub(crate) fn atomic_result(qp: &Qp, profile: &Profile, resource: &Resource, original: u64) -> Header {
+    let mut header = Header::new(Opcode::ATOMIC_ACKNOWLEDGE, qp.common.peer, Psn::new(resource.first));
+    header.set_aeth(acknowledges(profile, &qp.responder, resource.msn));
     header.set_atomic_ack(original);
     header
 }

@@ -14,7 +14,7 @@ use crate::work::{Completion, CompletionKind, Status, Tail};
 use alloc::vec::Vec;
 use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn};
-use roci_wire::Layout;
+use roci_wire::{Layout, rnr_timer};
 
 /// What [`query`](Engine::query) tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,7 +249,7 @@ impl Engine {
             *kept = value.unwrap_or(*kept);
         }
         profile.timeout = change.timeout.unwrap_or(profile.timeout);
-        profile.min_rnr_timer = change.min_rnr_timer.unwrap_or(profile.min_rnr_timer);
+        profile.rnr_timer = change.min_rnr_timer.map_or(profile.rnr_timer, rnr_timer);
         profile.q_key = change.q_key.unwrap_or(profile.q_key);
         profile.set_mtu(change.mtu.unwrap_or(profile.mtu));
         let early = matches!(state, QpState::Reset | QpState::Init);

@@ -478,7 +478,7 @@ impl Engine {
             return false;
         }
         let consumes = work.consumes_receive();
-        if self.lacks_credit(slot, consumes) {
+        if self.lacks_credit(now, slot, consumes) {
             return false;
         }
         let profile = &self.profiles[usize::from(self.qps[slot].common.profile)];

@@ -107,6 +107,30 @@ fn qperf_measures() {
     drop(server);
 }
 
+/// fio asks for no retries where its receiver has posted no receive, and its receiver posts as many as its sender has under way: it is done
+/// at all because each end tells the other of its receives.
+#[test]
+fn fio_transfers_by_each_verb() {
+    let [far, near] = ["127.0.5.5", "127.0.5.6"];
+    for (port, verb) in (18805..).zip(["send", "write", "read"]) {
+        let line = |more: &str| {
+            format!(
+                "fio --name={verb} --thread --ioengine=rdma --port={port} --size=8m --bs=16k --iodepth=8 {more}"
+            )
+        };
+        let server = Killed::begun(preloaded_line(&line("--rw=read"), far));
+        // "write" is who asks. It asks once, where it may come too early.
+        let line = line(&format!("--rw=write --verb={verb} --hostname={far}"));
+        let said = (0..20).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(300));
+            let output = Killed::begun(preloaded_line(&line, near)).ended();
+            output.status.success().then(|| succeeded(output, &line))
+        });
+        assert!(said.is_some_and(|said| said.contains("io=8192KiB")), "{line}");
+        succeeded(server.ended(), "the server");
+    }
+}
+
 /// Both ends of libfabric's ping-pong, which leaves the loopback out, at the two addresses of a network of their own.
 const PINGPONG: &str = r#"
 set -e

@@ -50,6 +50,17 @@ impl Syndrome {
         }
     }
 
+    /// The largest credit code that stands for no more than `count` receive requests.
+    pub const fn credit_code(count: u32) -> u8 {
+        let code = match count {
+            0 | 1 => count,
+            // The highest bit, and the one below it.
+            _ => 2 * count.ilog2() + (count >> (count.ilog2() - 1) & 1),
+        };
+        let bounded = if code < 30 { code } else { 30 };
+        bounded.to_le_bytes()[0]
+    }
+
     /// The meaning of `octet`, or `None` where it is reserved.
     pub const fn from_u8(octet: u8) -> Option<Self> {
         let low = octet & 31;
@@ -142,6 +153,15 @@ mod tests {
         assert_eq!(Syndrome::from_u8(0x2c), Some(Syndrome::RnrNak { timer: 12 }));
         assert_eq!(Syndrome::from_u8(0x60), Some(Syndrome::Nak(NakCode::PsnSequenceError)));
         assert_eq!(Syndrome::from_u8(0x62), Some(Syndrome::Nak(NakCode::RemoteAccessError)));
+    }
+
+    #[test]
+    fn a_credit_code_tells_of_no_more_receive_requests_than_there_are_and_the_next_of_more() {
+        for count in (0..100_000).chain([u32::MAX]) {
+            let code = Syndrome::credit_code(count);
+            assert!(Syndrome::credit_count(code).unwrap() <= count, "{count}");
+            assert!(Syndrome::credit_count(code + 1).is_none_or(|next| next > count), "{count}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use super::*;
 use crate::config::{EngineConfig, Pd, QpConfig};
 use crate::requester::set_drawn_by;
+use crate::responder::ACK;
 use crate::work::{Operation, SendRequest, Tail};
 use alloc::format;
 use alloc::string::String;
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use roci_control::{Hop, Law};
 use roci_units::Qpn;
 use roci_wire::layout::cc::Cc;
-use roci_wire::{Reth, layout::srnic::RequestPosition};
+use roci_wire::{Aeth, Reth, layout::srnic::RequestPosition};
 
 const MTU: u16 = 256;
 const QPN: Qpn = Qpn::new(2);

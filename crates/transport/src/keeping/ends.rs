@@ -95,6 +95,7 @@ impl Engine {
         };
         let next = keeping.and_then(|keeping| keeping.taken.pop_front()).unwrap_or(NONE);
         let recv = core::mem::replace(&mut responder.recv, next);
+        responder.receives = responder.receives.saturating_sub(1);
         let number = number.wrapping_add(1) & 0x00ff_ffff;
         responder.set_course(Course { number, ..responder.course() });
         let request = self.recvs.get(recv).request;

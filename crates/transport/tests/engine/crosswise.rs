@@ -148,6 +148,7 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         max_rd_atomic: 1 + chance.below(4) as u8,
         timeout: Span::from_micros(200),
         lone_writes: chance.below(4) == 0,
+        credits: chance.below(2) == 0,
         retry: draw.retry,
         rnr_retry: draw.rnr_retry,
         layout,

@@ -1,9 +1,13 @@
 //! A responder that says how many receive requests it has: what would find none waits at the requester.
 
+use crate::pair::{Client, Fate, Node, Pair, Server};
 use crate::scripts::{config, request};
-use roci_transport::{Arrival, Engine, EngineConfig, Operation, QpConfig, Reaction, Status, Tail};
+use roci_transport::{
+    Arrival, CompletionKind, Engine, EngineConfig, Operation, QpConfig, Reaction, Recovery, Refusal, Status,
+    Tail,
+};
 use roci_units::{Instant, Psn, Qpn, Span};
-use roci_wire::{Aeth, Header, Opcode, Syndrome};
+use roci_wire::{Aeth, Header, Layout, Opcode, Syndrome};
 
 const QPN: Qpn = Qpn::new(2);
 const SEND: Operation = Operation::Send(Tail::Plain);
@@ -37,6 +41,14 @@ impl Asker {
             .collect()
     }
 
+    /// The same once it has waited for a word.
+    fn sends_after_a_wait(&mut self) -> Vec<u32> {
+        assert_eq!(self.sends(), [], "it waits");
+        self.now = self.engine.next_wakeup().expect("not for ever");
+        self.engine.wake(self.now);
+        self.sends()
+    }
+
     fn hears(&mut self, opcode: Opcode, psn: u32, msn: u32, syndrome: Syndrome) {
         let mut header = Header::new(opcode, QPN, Psn::new(psn));
         header.set_aeth(Aeth { syndrome: syndrome.to_u8(), msn });
@@ -67,7 +79,7 @@ fn a_message_goes_beyond_what_there_are_receive_requests_for_where_nothing_else_
     asker.is_answered(1, 2, 1);
     assert_eq!(asker.sends(), [], "the answer to the other may say more");
     asker.is_answered(2, 3, 0);
-    assert_eq!(asker.sends(), [3], "it does not, and this one asks");
+    assert_eq!(asker.sends_after_a_wait(), [3], "it does not, nor does it later, and this one asks");
     // Receive requests that are posted later are told of unasked.
     asker.is_answered(2, 3, 3);
     assert_eq!(asker.sends(), [4, 5], "one of the three is for the one that has gone");
@@ -125,17 +137,175 @@ fn nothing_waits_where_credits_are_off_and_where_nothing_would_bring_an_answer()
     assert_eq!(asker.sends(), [1, 2, 3, 4, 5]);
     let mut asker = told(0);
     asker.post(&[SEND; 5]);
-    assert_eq!(asker.sends(), [1]);
+    assert_eq!(asker.sends_after_a_wait(), [1]);
     asker.is_answered(1, 2, Syndrome::CREDITS_OFF);
     assert_eq!(asker.sends(), [2, 3, 4, 5], "it gives none any more");
     // Who counts messages otherwise, or pretends to, has one at a time.
     let mut asker = told(0);
     asker.post(&[SEND; 3]);
     for psn in 1..4 {
-        assert_eq!(asker.sends(), [psn]);
+        assert_eq!(asker.sends_after_a_wait(), [psn]);
         asker.is_answered(psn, 0x00ff_0000, 0);
     }
     assert_eq!(std::iter::from_fn(|| asker.engine.poll_completion()).count(), 4);
+}
+
+#[test]
+fn who_has_often_waited_for_a_word_in_vain_waits_no_more_unless_one_comes() {
+    let mut asker = told(0);
+    asker.post(&[SEND; 9]);
+    for psn in 1..5 {
+        assert_eq!(asker.sends_after_a_wait(), [psn]);
+        asker.is_answered(psn, psn + 1, 0);
+    }
+    assert_eq!(asker.sends(), [5], "the responder tells only when it is asked");
+    asker.is_answered(5, 6, 0);
+    assert_eq!(asker.sends(), [6]);
+    let mut asker = told(0);
+    asker.post(&[SEND; 9]);
+    assert_eq!(asker.sends(), [], "it waits");
+    asker.is_answered(0, 1, 1);
+    assert_eq!(asker.sends(), [1], "a word comes unasked");
+    for psn in 2..8 {
+        asker.is_answered(psn - 1, psn, 0);
+        assert_eq!(asker.sends_after_a_wait(), [psn], "it may have been lost");
+    }
+}
+
+#[test]
+fn responses_go_and_are_paced_while_a_request_waits_for_a_word() {
+    let mut asker = told(0);
+    asker.post(&[SEND]);
+    assert_eq!(asker.sends(), []);
+    let wait = asker.engine.next_wakeup().unwrap();
+    let mut header = Header::new(Opcode::READ_REQUEST, QPN, Psn::new(0));
+    let (key, _) = asker.engine.register(Default::default(), 0, 4096, roci_transport::Access::ALL).unwrap();
+    header.set_reth(roci_wire::Reth { va: 0, rkey: key, length: 100 });
+    let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+    asker.engine.receive(asker.now, &arrival, &mut Reaction::default());
+    let segment = asker.engine.transmit(asker.now).expect("its response");
+    assert_eq!(segment.header.opcode, Opcode::READ_RESPONSE_ONLY);
+    assert_eq!(asker.sends(), []);
+    assert_eq!(asker.engine.next_wakeup(), Some(wait));
+    asker.engine.wake(wait);
+    asker.now = wait;
+    assert_eq!(asker.sends(), [1]);
+}
+
+/// What a responder told of receive requests with each answer: the number of messages, and the code's.
+fn told_by(node: &Node) -> Vec<(u32, Option<u32>)> {
+    let aeth = node.sent.iter().map(|packet| packet.header.aeth());
+    let told = aeth.filter_map(|aeth| match Syndrome::from_u8(aeth.syndrome) {
+        Some(Syndrome::Ack { credits }) => Some((aeth.msn, Syndrome::credit_count(credits))),
+        _ => None,
+    });
+    told.collect()
+}
+
+const TELLS: [(Recovery, Layout); 3] =
+    [(Recovery::GoBackN, Layout::Standard), (Recovery::Irn, Layout::Irn), (Recovery::Srnic, Layout::Srnic)];
+
+#[test]
+fn each_answer_tells_of_the_receive_requests_that_are_left_and_a_posted_one_after_none_is_told_of_unasked() {
+    for (recovery, layout) in TELLS {
+        let mut pair = Pair::connected(QpConfig { credits: true, recovery, layout, ..config() });
+        for id in 0..5 {
+            pair.post_recv(Server, id, 4096 * id, 4096);
+        }
+        pair.send(1, 0, 10);
+        pair.run();
+        pair.send(2, 0, 10);
+        pair.run();
+        // A WRITE takes none, one with immediate does.
+        pair.write(3, 0, 65_536, 10);
+        pair.run();
+        let (va, rkey) = (65_536, pair.server.key);
+        pair.post(Client, request(4, Operation::Write { va, rkey, tail: Tail::Immediate(1) }, 0, 10));
+        pair.run();
+        for id in 5..7 {
+            pair.send(id, 0, 10);
+            pair.run();
+        }
+        pair.post_recv(Server, 5, 0, 4096);
+        pair.run();
+        pair.post_recv(Server, 6, 0, 4096);
+        pair.run();
+        let left = [(1, 4), (2, 3), (3, 3), (4, 2), (5, 1), (6, 0), (6, 1)];
+        assert_eq!(told_by(&pair.server), left.map(|(msn, left)| (msn, Some(left))), "{recovery:?}");
+        let ended = pair.client.ended();
+        assert!(ended.len() == 6 && ended.iter().all(|end| end.1 == Status::Success), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_response_to_a_read_tells_of_what_has_come_after_it_as_well() {
+    let mut pair = Pair::connected(QpConfig { credits: true, max_rd_atomic: 4, ..config() }).late(1);
+    for id in 0..4 {
+        pair.post_recv(Server, id, 4096 * id, 4096);
+    }
+    pair.read(1, 0, 8192, 10);
+    let rkey = pair.server.key;
+    pair.post(Client, request(2, Operation::FetchAdd { va: 8192, rkey, add: 1 }, 64, 8));
+    pair.send(3, 0, 10);
+    pair.run();
+    let told = told_by(&pair.server);
+    assert!(told.len() >= 3, "{told:?}");
+    // Of whatever message an answer counts, it comes to the same last one that has a receive request.
+    for (msn, left) in &told {
+        assert!(matches!((msn, left), (1, Some(4..=6)) | (2, Some(4)) | (3, Some(3))), "{told:?}");
+    }
+}
+
+/// A client that may not be refused sends 40 messages to a server with one or two receive requests, which posts each again a while after its
+/// message has come; gives the packets of the client.
+fn to_a_slow_program(tells: bool, receives: u64, lost: Option<usize>) -> (Pair, usize) {
+    let mut pair = Pair::connected(QpConfig { credits: tells, rnr_retry: 0, ..config() });
+    if let Some(lost) = lost {
+        pair = pair.fate_of(Server, lost, Fate::Drop);
+    }
+    for id in 0..receives {
+        pair.post_recv(Server, id, 4096 * id, 4096);
+    }
+    // What begins before any answer is beyond credits.
+    pair.send(0, 0, 10);
+    pair.run();
+    for id in 1..40 {
+        pair.send(id, 0, 10);
+    }
+    let mut posted = 0;
+    for _ in 0..10_000 {
+        let until = pair.now + Span::from_micros(20);
+        pair.run_until(until);
+        let came = pair.server.completions.iter().filter(|end| end.kind == CompletionKind::Recv).count();
+        while posted < came {
+            pair.post_recv(Server, 100 + posted as u64, 0, 4096);
+            posted += 1;
+        }
+    }
+    let packets = pair.client.sent.len();
+    (pair, packets)
+}
+
+#[test]
+fn who_may_not_be_refused_is_not_where_the_responder_tells_of_its_receive_requests() {
+    for receives in [1, 2, 3] {
+        let (pair, packets) = to_a_slow_program(true, receives, None);
+        assert_eq!(packets, 40, "{receives}");
+        assert!(pair.client.ended().iter().all(|end| end.1 == Status::Success));
+        assert!(!pair.server.refused.contains(&Refusal::ReceiverNotReady));
+        let (pair, _) = to_a_slow_program(false, receives, None);
+        assert!(pair.client.ended().contains(&(receives, Status::RnrRetryCounterExceeded)));
+    }
+}
+
+#[test]
+fn a_word_that_is_lost_costs_a_wait() {
+    for lost in [2, 5, 10] {
+        let (pair, packets) = to_a_slow_program(true, 1, Some(lost));
+        // Where it was the answer to a message that is lost, that goes again.
+        assert!((40..=41).contains(&packets), "{packets}");
+        assert!(pair.client.ended().iter().all(|end| end.1 == Status::Success), "{lost}");
+    }
 }
 
 /// A responder that has two receive requests at first and one more each microsecond, as long as it takes to ask it; gives the RNR NAKs that
