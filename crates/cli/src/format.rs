@@ -59,6 +59,12 @@ pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
     spread(estimate, one)
 }
 
+/// A mean of differences with its sign, and half the width of its confidence interval.
+pub(crate) fn difference(metric: Metric, difference: &Estimate) -> String {
+    let sign = if difference.mean > 0.0 { "+" } else { "" };
+    format!("{sign}{}", estimate(metric, difference))
+}
+
 /// A mean over seeds, each number as `one` writes it; a dash where there is none.
 pub(crate) fn of_seeds(estimate: Option<&Estimate>, one: impl Fn(f64) -> String) -> String {
     or_dash(estimate.map(|estimate| spread(estimate, one)))

@@ -3,6 +3,7 @@
 mod bridge;
 mod collective;
 mod depths;
+mod differences;
 mod faults;
 mod program;
 mod rpc;
@@ -472,6 +473,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     };
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_known(*metric)).collect();
     text.push_str(&lines(&summed(&sums, &metrics)));
+    text.push_str(&differences::side_by_side(group, results));
     text.push_str(&traffic::side_by_side(&group.sums_of_traffic(results)));
     text.push_str(&collective::side_by_side(&group.sums_of_collectives(results)));
     text.push_str(&rpc::side_by_side(&group.sums_of_rpcs(results)));

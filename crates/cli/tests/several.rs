@@ -245,6 +245,33 @@ fn what_a_load_offers_stands_beside_its_goodput() {
 }
 
 #[test]
+fn configurations_are_held_against_the_first_seed_by_seed_where_they_have_the_same_flows() {
+    let scratch = Scratch::new("differences");
+    scratch.scenario("small.toml", SMALL);
+    let told = |set: &str, seeds: &str| {
+        let output = scratch.roci(&["sweep", "small.toml", "--set", set, "--seeds", seeds]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let printed = text(&output.stdout);
+        let table = printed.lines().skip_while(|line| !line.contains(", seed by seed: "));
+        table.take_while(|line| !line.contains("packet-hops")).map(str::to_owned).collect::<Vec<String>>()
+    };
+    let three = told("nic.mtu=1024,4096", "1..3");
+    assert!(three[0].starts_with("  against nic.mtu=1024, seed by seed: means of"), "{three:?}");
+    let cells = |line: &str| -> Vec<String> {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
+    };
+    let (heading, row) = (cells(&three[2]), cells(&three[3]));
+    assert_eq!((row.len(), &row[..2]), (heading.len(), &["nic.mtu=4096".to_owned(), "3".to_owned()][..]));
+    let goodput = heading.iter().position(|name| name == "goodput").unwrap();
+    assert!(row[goodput].starts_with('+') && row[goodput].contains(" ± "), "fewer headers: {three:?}");
+    assert!(!heading.contains(&"drops".to_owned()), "none is dropped: {three:?}");
+    assert!(told("nic.mtu=1024,4096", "2").is_empty(), "one seed tells of no difference");
+    assert!(told("traffic.0.size=100KB,200KB", "1..3").is_empty(), "other flows are no pairs");
+    let same = told("switch.buffer=12MB,13MB", "1..3");
+    assert_eq!(same[0], "  against switch.buffer=12MB, seed by seed: no difference");
+}
+
+#[test]
 fn tables_of_traffic_are_told_apart_in_one_run_and_in_several() {
     let scratch = Scratch::new("traffic");
     let burst = "[[traffic]]\nkind = \"incast\"\nname = \"burst\"\nsenders = 3\nsize = \"20KB\"\n\n[measure]";

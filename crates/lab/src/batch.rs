@@ -4,9 +4,11 @@
 //! each gives the same results whether it runs alone or among others.
 
 mod collectives;
+mod differences;
 mod rpcs;
 
 pub use collectives::CollectiveSum;
+pub use differences::Difference;
 pub use rpcs::RpcSum;
 
 use crate::figures::statistics::Estimate;

@@ -9,6 +9,7 @@ pub mod effect;
 pub mod flow_set;
 pub mod misses;
 pub mod offered;
+pub mod pairs;
 pub mod rpc;
 pub mod series;
 pub mod statistics;

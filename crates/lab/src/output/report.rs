@@ -348,11 +348,71 @@ mod tests {
         };
         let told = csv(&[run(&one), run(&other)]);
         let ends: Vec<&str> = told.lines().map(|line| line.splitn(30, ',').last().unwrap()).collect();
-        assert_eq!(
-            ends,
-            ["switch.ecn.kmin,transport.control", "50KB,", "100KB,\"{ law = \"\"dcqcn\"\", g = 1 }\""]
-        );
-        assert!(csv(&[run(&sample())]).lines().next().unwrap().ends_with(",queue_p99_bytes"));
+        let begin = [
+            "switch.ecn.kmin,transport.control,configuration,",
+            "50KB,,a,",
+            "100KB,\"{ law = \"\"dcqcn\"\", g = 1 }\",a,",
+        ];
+        assert_eq!(ends.len(), begin.len());
+        for (end, begin) in ends.into_iter().zip(begin) {
+            assert!(end.starts_with(begin), "{end}");
+        }
+        let plain = csv(&[run(&sample())]);
+        assert!(plain.lines().next().unwrap().contains(",queue_p99_bytes,configuration,paired_seeds,"));
+    }
+
+    #[test]
+    fn a_comparison_says_of_each_configuration_how_it_differs_from_the_first_seed_by_seed() {
+        let with = |seed: u64, marks: u64| {
+            let mut results = Results { seed, ..sample() };
+            results.switches[0].ecn_marks = marks;
+            results
+        };
+        let all = [with(1, 100), with(2, 900), with(1, 110), with(2, 912)];
+        let runs: Vec<Run<'_>> = ["a", "a", "b, c", "b, c"]
+            .into_iter()
+            .zip(&all)
+            .map(|(name, results)| Run { label: "run", configuration: name, folder: None, results })
+            .collect();
+        let cells = |runs: &[Run<'_>], names: &[&str]| -> Vec<Vec<String>> {
+            let mut csv = Vec::new();
+            write_comparison_csv(&mut csv, runs).unwrap();
+            let csv = String::from_utf8(csv).unwrap().replace("\"b, c\"", "b and c");
+            let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+            assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
+            let places = names.iter().map(|name| rows[0].iter().position(|it| it == name).expect(name));
+            let places: Vec<usize> = places.collect();
+            rows[1..].iter().map(|row| places.iter().map(|place| row[*place].to_owned()).collect()).collect()
+        };
+        let names = [
+            "configuration",
+            "paired_seeds",
+            "ecn_marks_diff",
+            "ecn_marks_diff_ci95",
+            "drops_diff",
+            "offered_bps_diff",
+        ];
+        let told = cells(&runs, &names);
+        assert_eq!(told[0], ["a", "", "", "", "", ""], "nothing is said of the first");
+        assert_eq!(told[0], told[1]);
+        // 10 and 12 more: t of one degree of freedom is 12.706, and the standard error is 1.
+        assert_eq!(told[2][..3], ["b and c", "2", "11"]);
+        assert!((told[2][3].parse::<f64>().unwrap() - 12.706).abs() < 1e-9, "{told:?}");
+        assert_eq!(told[2][4..], ["0", ""], "drops are alike, and what was offered is not known");
+        assert_eq!(told[2], told[3]);
+        let one_seed = cells(&[runs[0], runs[2]], &names);
+        assert_eq!(one_seed[1], ["b and c", "1", "", "", "", ""], "one seed tells of no difference");
+
+        let page = |runs: &[Run<'_>]| {
+            let mut out = Vec::new();
+            write_comparison(&mut out, "a against b", runs).unwrap();
+            data(std::str::from_utf8(&out).unwrap())
+        };
+        let section = &page(&runs)["sections"][1];
+        assert_eq!(section["title"], "Differences, seed by seed");
+        let marks = section["table"]["columns"].as_array().unwrap().iter().position(|it| it[0] == "CE marks");
+        assert_eq!(section["table"]["rows"][0][marks.unwrap()]["mean"], 11.0);
+        assert!(!page(&[runs[0], runs[2]]).to_string().contains("seed by seed"));
     }
 
     #[test]

@@ -173,6 +173,7 @@ const CSV: [Figure<CollectiveResult>; 5] = [
 
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::csv_of_runs;
     use super::*;
     use crate::output::test_results::{sample, with_collective};
 
@@ -240,11 +241,7 @@ mod tests {
 
     #[test]
     fn the_csv_of_a_comparison_has_collectives_behind_all_else_by_name_where_a_run_has_several() {
-        let csv = |results: &[Results]| {
-            let mut csv = Vec::new();
-            super::super::write_comparison_csv(&mut csv, &runs(results)).expect("memory is enough");
-            String::from_utf8(csv).expect("it is text")
-        };
+        let csv = |results: &[Results]| csv_of_runs(&runs(results));
         let one = csv(&sweep());
         let mut lines = one.lines();
         let last = "traffic.0.algorithm,traffic.0.size,collective_bytes,iteration_mean_s,algbw_bps,busbw_bps,over_ideal";

@@ -9,8 +9,10 @@ use super::run::grouped;
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
 use crate::results::Results;
+use crate::results::pairs::Pairs;
 use crate::results::series::{FLOWS_MAX, Metric};
 use crate::results::statistics::Sorted;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// What many comparisons have nothing to say of: failures, of flows, links and programs, loads by the clock, fairness among flows of
@@ -70,8 +72,15 @@ const COLUMNS: [Column; 27] = [
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
     let completion = distributions(runs);
     let time = over_time(runs);
-    let sections =
-        [means(runs), table(runs), collectives::of_runs(runs), rpcs::of_runs(runs), completion, time];
+    let sections = [
+        means(runs),
+        differences(runs),
+        table(runs),
+        collectives::of_runs(runs),
+        rpcs::of_runs(runs),
+        completion,
+        time,
+    ];
     Page {
         title: title.into(),
         subtitle: format!("{} runs side by side", runs.len()),
@@ -99,24 +108,35 @@ fn set_keys<'a>(runs: &[Run<'a>]) -> Vec<&'a str> {
     keys
 }
 
-/// One line per run, with the figures of the page's table and behind them the keys that were set, and collectives and requests where
-/// there are any.
+/// One line per run, with the figures of the page's table and behind them the keys that were set, collectives and requests where
+/// there are any, and what is said of the run's configuration: its name, and how much each figure differs from that of the first one.
 pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
     let keys = set_keys(runs);
-    write!(out, "run,seed")?;
-    for name in COLUMNS.iter().map(|(_, name, ..)| *name).chain(keys.iter().copied()) {
-        write!(out, ",{}", quoted(name))?;
-    }
+    let figure = |(_, name, _, value): Column| {
+        (name.to_owned(), runs.iter().map(|run| value(run.results)).collect::<Vec<Cell>>())
+    };
+    let of_all: Vec<_> = COLUMNS.into_iter().map(figure).collect();
     let mut of_tables = collectives::csv_columns(runs);
     of_tables.extend(rpcs::csv_columns(runs));
+    let figures = || of_all.iter().chain(&of_tables);
+    write!(out, "run,seed")?;
+    for name in of_all.iter().map(|(name, _)| name.as_str()).chain(keys.iter().copied()) {
+        write!(out, ",{}", quoted(name))?;
+    }
     for (name, _) in &of_tables {
         write!(out, ",{}", quoted(name))?;
     }
+    write!(out, ",configuration,paired_seeds")?;
+    for (name, _) in figures() {
+        write!(out, ",{},{}", quoted(&format!("{name}_diff")), quoted(&format!("{name}_diff_ci95")))?;
+    }
     writeln!(out)?;
+    let pairs = paired(runs);
+    let mut differences: BTreeMap<&str, String> = BTreeMap::new();
     for (place, run) in runs.iter().enumerate() {
         write!(out, "{},{}", quoted(run.label), run.results.seed)?;
-        for (.., value) in COLUMNS {
-            write_cell(out, &value(run.results))?;
+        for (_, values) in &of_all {
+            write_cell(out, &values[place])?;
         }
         for wanted in &keys {
             // Of a key that is set twice the last holds.
@@ -126,9 +146,28 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
         for (_, values) in &of_tables {
             write_cell(out, &values[place])?;
         }
-        writeln!(out)?;
+        write!(out, ",{}", quoted(run.configuration))?;
+        let told = differences.entry(run.configuration).or_insert_with(|| {
+            let seeds = pairs.as_ref().and_then(|pairs| pairs.seeds(run.configuration));
+            let both = figures().map(|(_, values)| {
+                let number = |place: usize| values[place].number();
+                match pairs.as_ref().and_then(|pairs| pairs.difference(run.configuration, number)) {
+                    Some(Estimate { mean, half_width, .. }) => format!(",{mean},{half_width}"),
+                    None => ",,".into(),
+                }
+            });
+            std::iter::once(format!(",{}", seeds.map_or_else(String::new, |seeds| seeds.to_string())))
+                .chain(both)
+                .collect()
+        });
+        writeln!(out, "{told}")?;
     }
     Ok(())
+}
+
+/// Which of `runs` are held against those of the first configuration.
+fn paired<'a>(runs: &[Run<'a>]) -> Option<Pairs<'a>> {
+    Pairs::of(&runs.iter().map(|run| (run.configuration, run.results)).collect::<Vec<_>>())
 }
 
 /// A comma and a number, or nothing behind it.
@@ -141,26 +180,16 @@ fn write_cell(out: &mut impl Write, cell: &Cell) -> io::Result<()> {
 
 /// One row per configuration, where one ran with several seeds: means with 95 % confidence intervals.
 fn means(runs: &[Run<'_>]) -> Section {
-    let mut configurations: Vec<(&str, Vec<&Results>)> = Vec::new();
-    for run in runs {
-        match configurations.iter_mut().find(|(name, _)| *name == run.configuration) {
-            Some((_, alike)) => alike.push(run.results),
-            None => configurations.push((run.configuration, vec![run.results])),
-        }
-    }
+    let configurations = configurations(runs);
     if configurations.len() == runs.len() {
         return Section::default();
     }
     let shown = columns(runs);
     let rows = configurations.iter().map(|(name, alike)| {
         let estimate = |(.., value): &Column| {
-            let values = alike.iter().map(|results| match value(results) {
-                Cell::Number(number) => Some(number),
-                _ => None,
-            });
+            let values = alike.iter().map(|results| value(results).number());
             let estimate = values.collect::<Option<Vec<f64>>>().and_then(|values| Estimate::of(&values));
-            estimate
-                .map_or(Cell::None, |Estimate { mean, half_width, .. }| Cell::Estimate { mean, half_width })
+            estimate.map_or(Cell::None, Cell::from)
         };
         [(*name).into(), alike.len().into()].into_iter().chain(shown.iter().map(estimate)).collect()
     });
@@ -170,6 +199,47 @@ fn means(runs: &[Run<'_>]) -> Section {
         table: Some(table_of(["configuration", "seeds"], &shown, rows.collect())),
         ..Section::default()
     }
+}
+
+/// One row per configuration but the first, where two of its seeds at least are paired with seeds of the first one.
+fn differences(runs: &[Run<'_>]) -> Section {
+    let Some(pairs) = paired(runs) else { return Section::default() };
+    let shown = columns(runs);
+    let row = |(name, _): &(&str, Vec<&Results>)| {
+        let seeds = pairs.seeds(name).filter(|seeds| *seeds > 1)?;
+        let difference = |(.., value): &Column| {
+            pairs.difference(name, |place| value(runs[place].results).number()).map_or(Cell::None, Cell::from)
+        };
+        Some([(*name).into(), seeds.into()].into_iter().chain(shown.iter().map(difference)).collect())
+    };
+    let rows: Vec<Vec<Cell>> = configurations(runs).iter().filter_map(row).collect();
+    if rows.is_empty() {
+        return Section::default();
+    }
+    Section {
+        title: "Differences, seed by seed",
+        note: format!(
+            "How much more each configuration has than {} with the same seed and the same flows: means of the differences, with 95 % confidence \
+             intervals (Student's t).",
+            pairs.first()
+        ),
+        table: Some(table_of(["configuration", "paired seeds"], &shown, rows)),
+        ..Section::default()
+    }
+}
+
+/// The configurations in the order of their first runs, each with its results.
+fn configurations<'a>(runs: &[Run<'a>]) -> Vec<(&'a str, Vec<&'a Results>)> {
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut configurations: Vec<(&str, Vec<&Results>)> = Vec::new();
+    for run in runs {
+        let place = *places.entry(run.configuration).or_insert(configurations.len());
+        match configurations.get_mut(place) {
+            Some((_, alike)) => alike.push(run.results),
+            None => configurations.push((run.configuration, vec![run.results])),
+        }
+    }
+    configurations
 }
 
 /// The table of `rows`, which begin with a name and a count under `first`, and then have a cell for each of the `shown`.
@@ -294,4 +364,14 @@ fn over_time(runs: &[Run<'_>]) -> Section {
         );
     }
     Section { title: "Over time", note, plots, ..Section::default() }
+}
+
+/// The lines of `comparison.csv` as far as what they say of the configuration; no cell has a comma.
+#[cfg(test)]
+pub(super) fn csv_of_runs(runs: &[Run<'_>]) -> String {
+    let mut csv = Vec::new();
+    write_csv(&mut csv, runs).expect("memory is enough");
+    let csv = String::from_utf8(csv).expect("it is text");
+    let kept = csv.split(',').position(|cell| cell == "configuration").expect("a column");
+    csv.lines().map(|line| line.split(',').take(kept).collect::<Vec<_>>().join(",") + "\n").collect()
 }

@@ -1,6 +1,7 @@
 //! What a report page consists of: tiles, and sections of plots and tables. The page's script draws whatever it is
 //! given, so a report of one run and a comparison of many differ only in what is put in here.
 
+use crate::figures::statistics::Estimate;
 use serde::Serialize;
 
 /// A whole page.
@@ -144,6 +145,22 @@ pub(crate) enum Cell {
     },
     /// Nothing to say.
     None,
+}
+
+impl Cell {
+    /// The number that it is.
+    pub(crate) const fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+impl From<Estimate> for Cell {
+    fn from(Estimate { mean, half_width, .. }: Estimate) -> Self {
+        Self::Estimate { mean, half_width }
+    }
 }
 
 impl From<&str> for Cell {

@@ -142,6 +142,7 @@ fn section(columns: Vec<(&'static str, Unit)>, rows: Vec<Vec<Cell>>) -> Section 
 
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::csv_of_runs;
     use super::*;
     use crate::output::test_results::{sample, with_rpc};
 
@@ -168,9 +169,7 @@ mod tests {
         let csv = |results: &[Results]| {
             let run = |results| Run { label: "a", configuration: "a", folder: None, results };
             let runs: Vec<Run<'_>> = results.iter().map(run).collect();
-            let mut csv = Vec::new();
-            super::super::write_comparison_csv(&mut csv, &runs).expect("memory is enough");
-            String::from_utf8(csv).expect("it is text")
+            csv_of_runs(&runs)
         };
         let one = csv(&[with_rpc(), sample()]);
         let lines: Vec<&str> = one.lines().collect();
