@@ -8,11 +8,13 @@
 //! | `run` | the page of one run |
 //! | `over_time` | what of it changed in the course of the run |
 //! | `completion` | how long its flows took |
+//! | `by_size` | slowdown over the size of flows |
 //! | `collectives`, `rpcs` | collectives, and requests and responses, of one run and of several |
 //! | `faults` | what each table of faults did |
 //! | `by_table` | what the table of a comparison has of both |
 //! | `comparison` | the page of several runs side by side |
 
+mod by_size;
 mod by_table;
 mod collectives;
 mod comparison;

@@ -1,11 +1,11 @@
 //! The page of several runs side by side: one row and one colour each.
 
 use super::Run;
-use super::collectives;
 use super::lines::{LINES_MAX, Readings, distribution};
 use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
 use super::rpcs;
 use super::run::grouped;
+use super::{by_size, collectives};
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
 use crate::results::Results;
@@ -229,7 +229,7 @@ fn differences(runs: &[Run<'_>]) -> Section {
 }
 
 /// The configurations in the order of their first runs, each with its results.
-fn configurations<'a>(runs: &[Run<'a>]) -> Vec<(&'a str, Vec<&'a Results>)> {
+pub(super) fn configurations<'a>(runs: &[Run<'a>]) -> Vec<(&'a str, Vec<&'a Results>)> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     let mut configurations: Vec<(&str, Vec<&Results>)> = Vec::new();
     for run in runs {
@@ -249,11 +249,12 @@ fn table_of(first: [&'static str; 2], shown: &[Column], rows: Vec<Vec<Cell>>) ->
     Table { columns: [(name, Unit::Text), (count, Unit::Count)].into_iter().chain(figures).collect(), rows }
 }
 
-/// A run's name in a legend of what flows completed: where some did not, it says so.
-fn of_completed(run: &Run<'_>) -> String {
-    match (run.results.completed().count(), run.results.flows.len()) {
-        (done, all) if done == all => run.label.into(),
-        (done, all) => format!("{} ({done} of {all} flows completed)", run.label),
+/// The name of a run, or of a configuration with several, in a legend of what flows completed: where some did not, it says so.
+fn of_completed(name: &str, runs: &[&Results]) -> String {
+    let sum = |count: fn(&Results) -> usize| runs.iter().copied().map(count).sum::<usize>();
+    match (sum(|run| run.completed().count()), sum(|run| run.flows.len())) {
+        (done, all) if done == all => name.into(),
+        (done, all) => format!("{name} ({done} of {all} flows completed)"),
     }
 }
 
@@ -292,7 +293,7 @@ fn distributions(runs: &[Run<'_>]) -> Section {
         let lines: Vec<Line> = (sorted.iter().zip(runs).enumerate())
             .filter(|(_, (sorted, _))| sorted.values().len() > 1)
             .map(|(colour, (sorted, run))| {
-                distribution(sorted.values()).line(of_completed(run), colour, false)
+                distribution(sorted.values()).line(of_completed(run.label, &[run.results]), colour, false)
             })
             .collect();
         let y = Axis::new("share of completed flows", Unit::Share).up_to(1.0);
@@ -306,15 +307,29 @@ fn distributions(runs: &[Run<'_>]) -> Section {
     };
     let slowdown = plot("Slowdown", Axis::new("slowdown", Unit::Factor), Results::slowdowns);
     let time = plot("Completion time", Axis::new("completion time", Unit::Time), Results::completion_times);
-    let note = if runs.len() > LINES_MAX {
+    let mut note = if runs.len() > LINES_MAX {
         format!("The first {LINES_MAX} of {} runs.", runs.len())
     } else {
         String::new()
     };
+    let all = configurations(runs);
+    let named: Vec<_> =
+        all.iter().take(LINES_MAX).map(|(name, alike)| (of_completed(name, alike), alike.clone())).collect();
+    let by_size = by_size::of_configurations(&named);
+    if !by_size.is_empty() {
+        let configurations = match all.len() {
+            few if few <= LINES_MAX => "configuration".to_owned(),
+            many => format!("of the first {LINES_MAX} of {many} configurations"),
+        };
+        note += &format!(
+            "{}Slowdowns by size are those of tenths of a configuration's completed flows, with all its seeds: each {configurations} has a line.",
+            if note.is_empty() { "" } else { " " }
+        );
+    }
     Section {
         title: "Flow completion",
         note,
-        plots: slowdown.into_iter().chain(time).collect(),
+        plots: slowdown.into_iter().chain(time).chain(by_size).collect(),
         ..Section::default()
     }
 }

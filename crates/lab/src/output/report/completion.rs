@@ -1,5 +1,6 @@
 //! How long flows took: of all by their sizes, and of each `[[traffic]]` table.
 
+use super::by_size;
 use super::lines::distribution;
 use super::page::{Axis, Cell, Plot, Section, Table, Unit};
 use crate::results::Results;
@@ -21,6 +22,7 @@ pub(super) fn completion(results: &Results) -> Section {
             cumulative(format!("Slowdown{of}"), Axis::new("slowdown", Unit::Factor), &slowdowns),
             cumulative(format!("Completion time{of}"), Axis::new("completion time", Unit::Time), &times),
         ];
+        section.plots.extend(by_size::of_run(results));
     }
     section.note =
         "Completion time runs from the post of a message to its sender's completion; slowdown is that over \
