@@ -113,6 +113,26 @@ fn the_guides_ring_stands_still_as_it_says_and_gets_on_with_what_helps() {
 }
 
 #[test]
+fn the_guides_settings_are_told_apart_seed_by_seed_as_it_says() {
+    let scratch = Scratch::new("guide-operate");
+    let blocks = blocks("operate.md");
+    let first = |kind| &blocks.iter().find(|block| block.0 == kind).unwrap().1;
+    scratch.scenario("shared.toml", first("toml"));
+    let (command, said) = first("console").split_once('\n').unwrap();
+    let arguments: Vec<&str> = command.strip_prefix("$ roci ").unwrap().split_whitespace().collect();
+    let output = scratch.roci(&arguments);
+    let printed = text(&output.stdout);
+    assert!(printed.starts_with(said.strip_suffix("...\n").unwrap().trim_end()), "{printed}");
+    let csv = text(&scratch.read("out/shared-sweep/comparison.csv"));
+    let heading: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    for name in ["configuration", "slowdown_p95_diff", "slowdown_p95_diff_ci95", "slowdown_p99", "paused_s"] {
+        assert!(heading.contains(&name), "{name}");
+    }
+    let report = text(&scratch.read("out/shared-sweep/report.html"));
+    assert!(report.contains("Slowdown by size, p99") && report.contains("Differences, seed by seed"));
+}
+
+#[test]
 fn the_guides_faults_and_bursts_are_told_of_as_it_says() {
     let scratch = Scratch::new("guide-traffic");
     let blocks = blocks("output.md");
