@@ -5,6 +5,7 @@
 //! | [`keys`] | every key: what it takes, its default, its meaning |
 //! | [`source`] | where a value was written, and errors that point there |
 //! | `tree` | the text as a tree with places, and overrides |
+//! | `devices` | what keys are called on switches and NICs |
 //! | `syntax` | what to do about a text that is not TOML |
 //! | `read` | reading one table |
 //! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`], `application`, `machine` | the tables |
@@ -23,6 +24,7 @@
 //! what, and what to do.
 
 mod application;
+mod devices;
 mod end;
 mod ets;
 pub mod faults;

@@ -1,5 +1,6 @@
 //! Reading one table: known keys only, each with its kind, unit and range.
 
+use super::devices;
 use super::keys::{Key, SECTIONS, Section};
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
@@ -60,12 +61,13 @@ impl<'a> Table<'a> {
             .filter(|section| section.key(&entry.key).is_some())
             .map(|section| title(section))
             .collect();
-        let remedy = match (near, elsewhere.as_slice()) {
+        let theirs = devices::in_section(&entry.key, self.section).filter(|_| elsewhere.is_empty());
+        let ours = || match (near, elsewhere.as_slice()) {
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, [one] | [one, _]) => format!("it is a key of {one}; here there are {}", listed(names)),
             (None, _) => format!("the keys here are {}", listed(names)),
         };
-        Err(self.source.error(entry.key_origin, message, remedy))
+        Err(self.source.error(entry.key_origin, message, theirs.unwrap_or_else(ours)))
     }
 
     /// The value of `key`, if it was written.

@@ -1,5 +1,6 @@
 //! `[transport]`: reliability and congestion control.
 
+use super::devices;
 use super::fill::Network;
 use super::keys;
 use super::program::{Costs, Loaded, PROGRAM, REFUSED, sends};
@@ -664,10 +665,11 @@ impl Control {
         };
         // `[[at]]` writes words and parameters by their names alone, which `context` gives.
         let bare = name.strip_prefix("context.").filter(|bare| valid.contains(bare));
-        let remedy = match bare.or_else(|| nearest(name, valid.iter().copied())) {
+        let near = bare.or_else(|| nearest(name, valid.iter().copied()));
+        let remedy = devices::in_law(name, valid).unwrap_or_else(|| match near {
             Some(near) => format!("did you mean `{near}`? {exist}"),
             None => exist,
-        };
+        });
         source.error(origin, message, remedy)
     }
 }
