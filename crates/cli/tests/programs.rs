@@ -235,6 +235,48 @@ fn a_run_tells_of_programs_that_failed_and_leaves_their_events() {
 }
 
 #[test]
+fn an_event_that_is_answered_wrongly_is_told_and_is_found_among_those_recorded() {
+    let scratch = Scratch::new("program-event");
+    let unset = ours("crates/lab/tests/programs/unset.elf");
+    let control = format!(
+        "[transport]\ncontrol = {{ law = \"program\", elf = \"{unset}\", fallback = \"none\" }}\n[nic]\nmtu = 512\n"
+    );
+    scratch.scenario("unset.toml", &(SMALL.to_owned() + &control));
+    let output = scratch.roci(&["run", "unset.toml"]);
+    let printed = text(&output.stdout);
+    let event = ", event 1, ACK, 0x";
+    let why = "unset.c:19): eventType still is the event's class, ACK (0x20), for it was not set on this way: set it to Done or GenTxEvent \
+               before postEvent";
+    assert!(printed.contains(event) && printed.contains(why), "{printed}");
+    assert!(
+        printed.contains("to see it: `--set transport.control.record=100000` writes events.txt"),
+        "{printed}"
+    );
+    let failure = &scratch.summary("out/unset/summary.json")["programs"][0]["failures"][0];
+    assert_eq!((&failure["event"], &failure["event_number"]), (&"ACK".into(), &1.into()));
+    // The line that it names stands in the recording, and the program fails with it again.
+    let line =
+        printed.split("the event is the line `").nth(1).and_then(|rest| rest.split(" …`").next()).unwrap();
+    let recorded = scratch.roci(&["run", "unset.toml", "--set", "transport.control.record=100000"]);
+    assert!(text(&recorded.stdout).contains(&format!(
+        "there is events.txt beside the results, in which the event is the line `{line} …`"
+    )));
+    let events = text(&scratch.read("out/unset/events.txt"));
+    assert_eq!(
+        events.lines().filter(|event| event.starts_with(&format!("{line} "))).count(),
+        1,
+        "{line}: {events}"
+    );
+    let output = scratch.roci(&["program", "profile", &unset, "--events", "out/unset/events.txt"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("it fails: recv at ") && text(&output.stderr).contains(why),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
 fn a_failure_has_the_name_of_the_program_that_failed_and_not_of_the_one_that_came_later() {
     let scratch = Scratch::new("program-replaced");
     let faulty = ours("crates/control/tests/images/faults.elf");

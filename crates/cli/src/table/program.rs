@@ -4,9 +4,10 @@ use super::{lines, table};
 use crate::format::{float, number, rate, time};
 use roci_lab::program::check::Held;
 use roci_lab::program::profile::{LINKS_GBPS, Profile, Rate, spread};
-use roci_lab::program::{Check, Class, Side, class_name};
+use roci_lab::program::{Check, Class, Fault, Side, class_name};
 use roci_lab::results::cores::{REMEDY, Strained};
-use roci_lab::results::{ProgramResult, Results};
+use roci_lab::results::{Failure, ProgramResult, Results};
+use roci_units::Instant;
 use std::collections::BTreeMap;
 
 /// How a program failed in a run, and with whom; nothing where it did not.
@@ -64,7 +65,40 @@ pub(super) fn failures(program: &ProgramResult, results: &Results) -> String {
     if more > 0 {
         text += &format!("    and {more} more: `programs` in summary.json\n");
     }
-    text
+    text + &seen_again(program)
+}
+
+/// How the event is seen, and told again, with which a program failed first; nothing where no single event is to blame.
+fn seen_again(program: &ProgramResult) -> String {
+    /// Events that are recorded unless the failure came later, of each host.
+    const RECORDED: u64 = 100_000;
+    let single = |failure: &&Failure| failure.fault.why.kind() != "starved";
+    let Some(Failure { host, fault, .. }) = program.failures.iter().find(single) else {
+        return String::new();
+    };
+    let Fault { image, class, number, qpn, at, .. } = fault;
+    let name = class_name(*class);
+    // Timers follow from what the program answers, and each line tells when its queue pair was opened.
+    let line = match name {
+        "Timer" | "Open" => format!("with what it heard besides {name}"),
+        _ => format!(
+            "in which the event is the line `{host} {qpn} {} {name} …`",
+            at.since(Instant::ZERO).as_ps()
+        ),
+    };
+    let recorded = if program.events.is_empty() {
+        let most = RECORDED.max(2 * number);
+        match program.control {
+            0 => format!("`--set transport.control.record={most}` writes events.txt"),
+            _ => format!("`record = {most}` in its `control` writes events.txt"),
+        }
+    } else {
+        "there is events.txt".to_owned()
+    };
+    format!(
+        "    to see it: {recorded} beside the results, {line}; `roci program profile {image} --events events.txt` tells the program all of \
+         it again, with `--context` where its control has one\n"
+    )
 }
 
 /// Of how much laws did not hear, and where; nothing where they heard of all.
@@ -285,10 +319,9 @@ fn bars(histogram: &BTreeMap<u64, u64>, most: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use roci_control::program::Tally;
     use roci_control::program::fault::Why;
-    use roci_control::program::{Fault, Tally};
-    use roci_lab::results::{Failure, HostResult};
-    use roci_units::Instant;
+    use roci_lab::results::HostResult;
 
     #[test]
     fn failures_of_programs_that_followed_each_other_are_told_apart() {
@@ -297,6 +330,8 @@ mod tests {
             side: Side::Rx,
             qpn: 7,
             at: Instant::ZERO,
+            class: Class::ACK,
+            number: 40,
             place: "law.c:12".into(),
             why: Why::Silent,
         };
@@ -320,6 +355,7 @@ mod tests {
         assert!(more.contains("    h0: recv at "), "{more}");
         let one = told(&["last.elf"; 3], 4, 0);
         assert!(one.contains("  last.elf failed with 2 flows (4 queue pairs), which went over"), "{one}");
+        assert!(one.contains("recv at 0.000 us of queue pair 7, event 40, ACK, law.c:12"), "{one}");
     }
 
     #[test]

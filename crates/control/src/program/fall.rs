@@ -4,7 +4,7 @@ use super::csr::Side;
 use super::fault::{Fault, Why};
 use super::law::{Programmed, State};
 use super::timers::Timers;
-use crate::event::Event;
+use crate::event::{Class, Event};
 use crate::outcome::Outcome;
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -29,6 +29,7 @@ impl Programmed {
             state,
             event,
             Side::Tx,
+            event.class,
             Why::LoopBacks { count: state.refusal.loop_backs, waited },
             outcome,
         );
@@ -52,7 +53,7 @@ impl Programmed {
             return;
         }
         let waited = event.now.since(state.refusal.since);
-        self.fall(state, event, Side::Rx, Why::Tokenless { waited }, outcome);
+        self.fall(state, event, Side::Rx, event.class, Why::Tokenless { waited }, outcome);
     }
 
     /// The program has let nothing go for so many retransmission timeouts that it is stopped, and the fallback law answers.
@@ -63,17 +64,19 @@ impl Programmed {
                 timeouts: state.refusal.timeouts,
                 waited: event.now.since(state.refusal.since),
             };
-            self.fall(state, event, Side::Tx, why, outcome);
+            self.fall(state, event, Side::Tx, event.class, why, outcome);
         }
     }
 
-    /// The program has failed with this queue pair: the fallback law takes over.
+    /// The program has failed with this queue pair, when it was told an event of this `class`: the fallback law takes over, and
+    /// hears `event`.
     #[cold]
     pub(super) fn fall(
         &mut self,
         state: &mut State,
         event: &Event<'_>,
         side: Side,
+        class: Class,
         why: Why,
         outcome: &mut Outcome,
     ) {
@@ -92,7 +95,8 @@ impl Programmed {
         };
         let place = self.image.program().locate(at).to_string();
         let image = self.image.name().to_string();
-        let fault = Fault { image, side, qpn: event.qpn, at: event.now, place, why };
+        let number = self.tally.events[side as usize];
+        let fault = Fault { image, side, qpn: event.qpn, at: event.now, class, number, place, why };
         state.fault = Some(Box::new(fault.clone()));
         self.tally.note(fault);
         let (context, credit, wake) = self.fallback.connect(state.link_kbps);

@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use roci_hart::Trap;
+use roci_hart::{Cause, Trap};
 use roci_units::{Instant, Span};
 
 /// Why a program was stopped.
@@ -47,11 +47,17 @@ pub enum Why {
     Answer {
         /// The word.
         word: u32,
+        /// The event's class, which `eventType` holds until it is set.
+        class: Class,
+        /// Where.
+        side: Side,
     },
     /// Its answer is not one of this side.
     Side {
         /// The answer.
         answer: Answer,
+        /// Which side.
+        side: Side,
     },
     /// There is no such command.
     Command {
@@ -84,7 +90,15 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Trap(trap) => trap.cause.fmt(f),
+            Self::Trap(trap) => {
+                trap.cause.fmt(f)?;
+                match trap.cause {
+                    Cause::LoadFault { .. } | Cause::StoreFault { .. } => {
+                        f.write_str(": bound the index or the pointer, such as `table[i % 8]`")
+                    }
+                    _ => Ok(()),
+                }
+            }
             Self::Overrun { cycles } => write!(f, "no answer after {cycles} cycles"),
             Self::Timers => f.write_str("timers that run out too often"),
             Self::LoopBacks { waited, .. } if waited.is_zero() => {
@@ -108,13 +122,18 @@ impl fmt::Display for Why {
                 if *timeouts == 1 { "" } else { "s" }
             ),
             Self::Silent => f.write_str("no answer"),
-            Self::Answer { word } => {
-                write!(
-                    f,
-                    "eventType is {word:#x}, which is no answer: recv() takes Done or GenTxEvent, send() Send or LoopBack"
-                )
+            Self::Answer { word, class, side } if *word == class.0 => write!(
+                f,
+                "eventType still is the event's class, {} ({word:#x}), for it was not set on this way: {}",
+                class_name(*class),
+                takes(*side)
+            ),
+            Self::Answer { word, side, .. } => {
+                write!(f, "eventType is {word:#x}, which is no answer: {}", takes(*side))
             }
-            Self::Side { answer } => write!(f, "{answer:?} is no answer of this side"),
+            Self::Side { answer, side } => {
+                write!(f, "eventType is {answer:?}, which {}() cannot answer: {}", side.function(), takes(*side))
+            }
             Self::Command { word } => write!(f, "{word:#010x} is no command"),
             Self::Packet { class: 0 } => f.write_str("a packet of no class cannot be asked for"),
             Self::Packet { class } if class.is_power_of_two() => {
@@ -138,6 +157,11 @@ pub struct Fault {
     pub qpn: u32,
     /// At which event's time.
     pub at: Instant,
+    /// The event's class.
+    pub class: Class,
+    /// Which one it was of those that this side of the program was told on this host, counted from one; of what it has refused or
+    /// lacked for long, the last.
+    pub number: u64,
     /// Where in the program, in the words of [`roci_hart::program::Location`].
     pub place: String,
     /// What happened.
@@ -153,9 +177,22 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { side, qpn, at, place, why, .. } = self;
+        let Self { side, qpn, at, class, number, place, why, .. } = self;
         let at = micros(at.since(Instant::ZERO));
-        write!(f, "{} at {at} of queue pair {qpn}, {place}: {why}", side.function())
+        write!(f, "{} at {at} of queue pair {qpn}", side.function())?;
+        // What has gone on for long is of no single event.
+        if why.kind() != "starved" {
+            write!(f, ", event {number}, {}", class_name(*class))?;
+        }
+        write!(f, ", {place}: {why}")
+    }
+}
+
+/// What a side may answer.
+const fn takes(side: Side) -> &'static str {
+    match side {
+        Side::Rx => "set it to Done or GenTxEvent before postEvent",
+        Side::Tx => "set it to Send or LoopBack before postEvent",
     }
 }
 
@@ -274,9 +311,38 @@ mod tests {
             side: Side::Rx,
             qpn: 7,
             at,
+            class: Class::CNP,
+            number: 40,
             place: "law.c:12".into(),
             why: Why::Silent,
         };
-        assert_eq!(fault.to_string(), "recv at 12.045 us of queue pair 7, law.c:12: no answer");
+        assert_eq!(
+            fault.to_string(),
+            "recv at 12.045 us of queue pair 7, event 40, CNP, law.c:12: no answer"
+        );
+        let held = Why::LoopBacks { count: 3, waited: Span::from_micros(5) };
+        let held = Fault { why: held, ..fault };
+        assert!(
+            held.to_string().starts_with("recv at 12.045 us of queue pair 7, law.c:12: 3 LoopBacks"),
+            "{held}"
+        );
+    }
+
+    #[test]
+    fn an_answer_that_was_not_set_is_told_from_one_that_is_wrong() {
+        let told = |side, word| Why::Answer { word, class: Class::ACK, side }.to_string();
+        assert_eq!(
+            told(Side::Rx, 0x20),
+            "eventType still is the event's class, ACK (0x20), for it was not set on this way: set it to Done or GenTxEvent before \
+             postEvent"
+        );
+        assert_eq!(
+            told(Side::Tx, 7),
+            "eventType is 0x7, which is no answer: set it to Send or LoopBack before postEvent"
+        );
+        assert_eq!(
+            Why::Side { answer: Answer::Send, side: Side::Rx }.to_string(),
+            "eventType is Send, which recv() cannot answer: set it to Done or GenTxEvent before postEvent"
+        );
     }
 }

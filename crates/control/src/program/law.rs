@@ -321,7 +321,7 @@ impl Programmed {
         if state.traces.meets(OPEN) {
             let event = Event { class: OPEN, now, qpn, ..Event::default() };
             if let Err(why) = self.run(Side::Rx, &mut state, &event, now, outcome) {
-                self.fall(&mut state, &event, Side::Rx, why, outcome);
+                self.fall(&mut state, &event, Side::Rx, OPEN, why, outcome);
             }
         }
         outcome.wake = outcome.wake.min(state.timers.wake());
@@ -347,7 +347,7 @@ impl Programmed {
             if state.timers.next() <= event.now
                 && let Err(why) = self.expire(state, event, outcome)
             {
-                return self.fall(state, event, side, why, outcome);
+                return self.fall(state, event, side, Class::TIMER, why, outcome);
             }
             if event.class == Class::TIMER || !state.traces.meets(event.class) {
                 if event.class == Class::CE {
@@ -362,7 +362,7 @@ impl Programmed {
         }
         let done = self.run(side, state, event, event.now, outcome);
         if let Err(why) = done {
-            return self.fall(state, event, side, why, outcome);
+            return self.fall(state, event, side, event.class, why, outcome);
         }
         if side == Side::Rx {
             if state.refusal.tokenless && outcome.credit.tokens > 0 {
@@ -381,7 +381,7 @@ impl Programmed {
             let until = self.bears_with(state, event).max(state.refusal.since + LOOP_BACKS_SPAN);
             if event.now >= until {
                 let (count, waited) = (state.refusal.loop_backs, event.now.since(state.refusal.since));
-                self.fall(state, event, side, Why::LoopBacks { count, waited }, outcome);
+                self.fall(state, event, side, event.class, Why::LoopBacks { count, waited }, outcome);
             }
         } else if side == Side::Tx || event.acked > 0 || event.class.within(CREDIT) {
             state.refusal.sends = true;
@@ -504,7 +504,7 @@ impl Programmed {
             match stop {
                 Stop::Written { csr } if csr == csr::number(csr::EVENT) => {
                     let word = core::mem::take(&mut block[csr::EVENT]);
-                    break Answer::new(word).ok_or(Why::Answer { word });
+                    break Answer::new(word).ok_or(Why::Answer { word, class: event.class, side });
                 }
                 Stop::Written { .. } => {}
                 Stop::Waiting { .. } => break Err(Why::Silent),
@@ -555,7 +555,7 @@ impl Programmed {
                 };
                 outcome.emit = Some(Emit { class, part, words });
             }
-            (_, answer) => return Err(Why::Side { answer }),
+            (_, answer) => return Err(Why::Side { answer, side }),
         }
         Ok(())
     }

@@ -106,6 +106,7 @@ mod tests {
     use super::*;
     use crate::output::test_results::sample;
     use crate::results::{CoreArray, Deadlock, Failure, ProgramResult};
+    use roci_control::Class;
     use roci_control::program::csr::Side;
     use roci_control::program::fault::Why;
     use roci_control::program::{Fault, Tally};
@@ -193,6 +194,8 @@ mod tests {
             side: Side::Rx,
             qpn: 7,
             at: roci_units::Instant::from_ps(2_000_000_000),
+            class: Class::ACK,
+            number: 40,
             place: "law.c:12".into(),
             why: Why::Silent,
         };
@@ -235,8 +238,8 @@ mod tests {
         );
         let failure = &section(0)["table"]["rows"][0];
         assert_eq!(
-            (&failure[0], &failure[1], &failure[2], &failure[6]),
-            (&"law.elf".into(), &"s0".into(), &"a".into(), &"law.c:12".into())
+            (&failure[0], &failure[1], &failure[2], &failure[6], &failure[7]),
+            (&"law.elf".into(), &"s0".into(), &"a".into(), &"ACK".into(), &"law.c:12".into())
         );
         assert_eq!(section(1)["table"]["rows"], serde_json::json!([["s1", 743.0]]));
         let cores = &section(2)["table"]["rows"];

@@ -5,6 +5,7 @@ use super::faults::{FaultRecord, RuleRecord};
 use super::nic::NicRecord;
 use super::rpc::{MachineRecord, RpcRecord};
 use super::traffic::TrafficRecord;
+use crate::program::class_name;
 use crate::results::{
     Deadlock, Depth, Failure, FlowResult, FlowSet, HostResult, ProgramResult, Results, SwitchResult,
 };
@@ -204,6 +205,8 @@ struct FailureRecord<'a> {
     qpn: u32,
     at_s: f64,
     function: &'static str,
+    event: &'static str,
+    event_number: u64,
     place: &'a str,
     reason: String,
 }
@@ -218,6 +221,8 @@ impl<'a> FailureRecord<'a> {
             qpn: fault.qpn,
             at_s: fault.at.since(Instant::ZERO).as_secs_f64(),
             function: fault.side.function(),
+            event: class_name(fault.class),
+            event_number: fault.number,
             place: &fault.place,
             reason: fault.why.to_string(),
         }

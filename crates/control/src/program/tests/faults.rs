@@ -65,11 +65,11 @@ impl Pair {
 fn a_failing_program_hands_its_queue_pair_to_the_fallback_and_no_other() {
     type Case = (u32, &'static [(&'static str, &'static str)], &'static str);
     let whys: [Case; 9] = [
-        (1, &[], "store to 0x00000000, in ROM or outside the memory"),
+        (1, &[], "store to 0x00000000, in ROM or outside the memory: bound the index"),
         (1, &[("link[0].at", "2147483648")], "store to 0x80000000, in ROM or outside the memory"),
         (2, &[("link[0].octets", "1")], "no answer after"),
         (3, &[], "eventType is 0x4d, which is no answer"),
-        (4, &[], "Send is no answer of this side"),
+        (4, &[], "eventType is Send, which recv() cannot answer"),
         (5, &[], "0xf0000001 is no command"),
         (6, &[], "a packet of class WRITE_REQ cannot be asked for"),
         (7, &[], "breakpoint"),
@@ -82,6 +82,7 @@ fn a_failing_program_hands_its_queue_pair_to_the_fallback_and_no_other() {
         let fault = pair.law.tally().first().expect("a fault");
         assert!(fault.why.to_string().contains(why), "{fault}");
         assert!(fault.place.contains("faults.c:"), "{fault}");
+        assert_eq!((fault.class, fault.number), (Class::ACK, 2), "{fault}");
         // Of an answer or a command that is none, the line that gives it.
         let line = match length {
             3 | 4 => ":100)",

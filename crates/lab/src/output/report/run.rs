@@ -8,6 +8,7 @@ use super::over_time;
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
 use super::rpcs;
 use crate::output::summary::FlowRecord;
+use crate::program::class_name;
 use crate::results::Deadlock;
 use crate::results::cores::{self, Strained};
 use crate::results::deadlock;
@@ -119,6 +120,7 @@ fn fallen(results: &Results) -> Section {
                 fault.qpn.to_string().into(),
                 fault.at.since(roci_units::Instant::ZERO).as_secs_f64().into(),
                 fault.side.function().into(),
+                class_name(fault.class).into(),
                 fault.place.as_str().into(),
                 fault.why.to_string().into(),
             ]
@@ -131,6 +133,7 @@ fn fallen(results: &Results) -> Section {
         ("queue pair", Unit::Text),
         ("at", Unit::Time),
         ("in", Unit::Text),
+        ("event", Unit::Text),
         ("place", Unit::Text),
         ("why", Unit::Text),
     ];
