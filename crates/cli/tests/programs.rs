@@ -277,6 +277,54 @@ fn an_event_that_is_answered_wrongly_is_told_and_is_found_among_those_recorded()
 }
 
 #[test]
+fn what_no_c_library_gives_is_named_with_what_is_at_hand() {
+    let scratch = Scratch::new("program-library");
+    let law = "#define TracedPkts ACK\ntypedef struct { int qpn, opcode, pktLength, ecn; } PktHeader;\n\
+               typedef struct { uint32_t rate, n[8]; } QPContext;\nint recv() {\n  Event e;\n  while (true) {\n    pollEventSync(&e);\n    \
+               BODY\n    e.eventType = Done;\n    postEvent(&e);\n  }\n}\n";
+    let refused = |body: &str| {
+        fs::write(scratch.0.join("law.c"), law.replace("BODY", body)).unwrap();
+        let output = scratch.roci(&["program", "build", "law.c"]);
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, told) =
+        refused("updateContext(e.context.rate, abs((int)e.now) + min(e.acked, 5)); printf(\"x\");");
+    if told.contains("no cross compiler for RISC-V was found") {
+        return assert_eq!(code, Some(2));
+    }
+    assert_eq!(code, Some(1));
+    for name in ["abs", "min", "printf"] {
+        assert!(told.contains(&format!("error: there is no function '{name}'")), "{told}");
+        assert!(told.contains(&format!("what to do: in place of `{name}`: ")), "{told}");
+    }
+    assert!(
+        told.contains("what to do: no C library runs on the cores; at hand are memset, memcpy,"),
+        "{told}"
+    );
+    for noise in ["#include", "ld returned", "undefined reference", "program.h:"] {
+        assert!(!told.contains(noise), "{noise}: {told}");
+    }
+    let (_, told) = refused("updateContext(e.context.n[e.now & 7], 5);");
+    assert!(
+        told.contains("law.c:8:5: error: `e.now&7` in updateContext(e.context.n[e.now&7], …) is a variable"),
+        "{told}"
+    );
+    assert!(
+        told.contains("what to do: name each word of `n` by a constant: `switch (e.now&7) { case 0:"),
+        "{told}"
+    );
+    // What it says to do builds.
+    let (code, told) = refused(
+        "\n#pragma GCC unroll 8\nfor (uint32_t k = 0; k < 8; k++) if (k == (e.now&7)) updateContext(e.context.n[k], 5);",
+    );
+    assert_eq!(code, Some(0), "{told}");
+    let (code, told) = refused(
+        "switch (e.now&7) { case 0: updateContext(e.context.n[0], 5); break; case 1: updateContext(e.context.n[1], 5); }",
+    );
+    assert_eq!(code, Some(0), "{told}");
+}
+
+#[test]
 fn a_failure_has_the_name_of_the_program_that_failed_and_not_of_the_one_that_came_later() {
     let scratch = Scratch::new("program-replaced");
     let faulty = ours("crates/control/tests/images/faults.elf");

@@ -3,7 +3,7 @@
 //! Header and linker script are part of this program, so that it works from any folder. The flags are those of
 //! `firmware/build.sh`, and so are the images.
 
-use super::{missing, slips};
+use super::{missing, said, slips};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -190,7 +190,7 @@ impl Build {
             let outcome = outcome.map_err(|error| file(Path::new(&compiler), error))?;
             let said = String::from_utf8_lossy(&outcome.stderr);
             let said = said.replace(&format!("{}/include/", interface.folder.display()), "");
-            let said = own_words(&said, &name.to_string_lossy(), &String::from_utf8_lossy(&text));
+            let said = said::own_words(&said, &name.to_string_lossy(), &String::from_utf8_lossy(&text));
             Ok((outcome.status.success(), said))
         };
         let run = |command: &mut Command| run_on(command, &wrapped);
@@ -243,7 +243,15 @@ impl Build {
             (sound, message) = run_on(&mut command, &supplied)?;
         }
         if !sound {
-            return failed(message);
+            // A linker names what is missing, and the compiler has warned of most of it where that is used.
+            let name = name.to_string_lossy();
+            let linked = said::linked(&message, "", &name);
+            if linked.is_empty() {
+                return failed(message);
+            }
+            let told = said::unknown(&warnings, &message);
+            let linked = said::linked(&message, &told, &name);
+            return failed(told + &linked);
         }
         fs::copy(&made, &output).map_err(|error| file(&given, error))?;
         Ok(Built { output: given, compiler, warnings })
@@ -275,99 +283,6 @@ fn again(command: &Command) -> Command {
         again.current_dir(folder);
     }
     again
-}
-
-/// What the compiler says, without the text around the program, which nobody has written: what that asks of the program is
-/// said of `name`, the program's file, and of the line of its `text` where that can be told.
-fn own_words(said: &str, name: &str, text: &str) -> String {
-    const END: &str = "program_end.h:";
-    const MADE: &str = "`roci program new` makes a skeleton";
-    // What follows from a structure that is not there, and from commas in TracedPkts, of which there is a warning of its own.
-    const IN_VAIN: [&str; 4] = [
-        "expression in static assertion is not an integer",
-        "expected specifier-qualifier-list before",
-        "expected expression before",
-        "left-hand operand of comma expression has no effect",
-    ];
-    let mut words = String::new();
-    let mut quotes = false;
-    let mut last = "";
-    for line in said.lines().filter(|line| !line.starts_with("In file included from <stdin>:")) {
-        // Below a message stand the line that it is about and its marks.
-        quotes &= line.starts_with(' ');
-        if quotes {
-            continue;
-        }
-        // Of a macro that names its argument several times the compiler says the same as often.
-        if is_message(line) && std::mem::replace(&mut last, line) == line {
-            quotes = true;
-            continue;
-        }
-        // What is missing at the end of the text is missed behind it, where nobody has written anything.
-        if let Some(message) = line.strip_prefix("<stdin>:").and_then(|line| line.split_once(": error: ")) {
-            let (end, message) = (text.lines().count(), message.1);
-            words += &format!(
-                "{name}:{end}: error: {message}, and there the text ends: is a bracket left open?\n"
-            );
-            continue;
-        }
-        if !line.starts_with(END) {
-            // The linker takes the lines of the program for lines of what it was handed in.
-            words += &line
-                .replace("././<stdin>:", &format!("{name}:"))
-                .replace("<stdin>: In", &format!("{name}: In"));
-            words += "\n";
-            continue;
-        }
-        quotes = true;
-        // Notes, and in which function, are of a text that nobody has written.
-        let kinds = ["error", "warning"].into_iter();
-        let Some((kind, (_, message))) =
-            kinds.filter_map(|kind| Some((kind, line.split_once(&format!("{kind}: "))?))).next()
-        else {
-            continue;
-        };
-        let mut at = None;
-        let message = if IN_VAIN.iter().any(|begin| message.starts_with(begin)) {
-            continue;
-        } else if let Some((_, rest)) = message.split_once("‘").or_else(|| message.split_once('\''))
-            && let Some((missing, _)) = rest.split_once("’").or_else(|| rest.split_once('\''))
-            && message.contains("undeclared")
-        {
-            match missing::class(missing, text) {
-                Some((line, told)) => {
-                    at = Some(line);
-                    told
-                }
-                None => format!("it has no `{missing}`; {MADE}"),
-            }
-        } else {
-            message.trim_start_matches("static assertion failed: ").trim_matches('"').to_owned()
-        };
-        let at = at.or_else(|| place(&message, text)).map(|line| format!(":{line}")).unwrap_or_default();
-        let line = format!("{name}{at}: {kind}: {message}\n");
-        if !words.contains(&line) {
-            words += &line;
-        }
-    }
-    words
-}
-
-/// Whether the compiler finds fault in `line` with a place that it names.
-fn is_message(line: &str) -> bool {
-    [": error: ", ": warning: "].iter().any(|kind| line.contains(kind))
-}
-
-/// The line of `text` that such a message is about: of the field that is too wide, or where the structure ends that it names.
-fn place(message: &str, text: &str) -> Option<usize> {
-    let structure = ["QPContext", "PktHeader"].into_iter().find(|name| message.contains(name))?;
-    let lines: Vec<&str> = text.lines().collect();
-    let end = lines.iter().position(|line| line.contains('}') && line.contains(structure))?;
-    let begin = lines[..=end].iter().rposition(|line| line.contains("struct"))?;
-    let wide =
-        |line: &&str| ["int64_t", "long long", "double", "aligned"].iter().any(|word| line.contains(word));
-    let field = lines[begin..=end].iter().position(wide).filter(|_| message.contains("bits wide"));
-    Some(1 + field.map_or(end, |field| begin + field))
 }
 
 /// The first compiler that runs, and its libgcc for `march` without `_zicsr`, which would name the 64-bit one.
@@ -440,79 +355,6 @@ mod tests {
                 == "nowhere/nope.elf: there is no such file here; name a program's text, such as nowhere/nope.c",
             "the folder of an image is another matter"
         );
-    }
-
-    #[test]
-    fn what_the_text_around_asks_of_a_program_is_said_of_its_file() {
-        let said = "In file included from <stdin>:3:\n\
-            program_end.h:2:23: error: 'QPContext' undeclared here (not in a function); did you mean 'loadContext'?\n    \
-            2 | _Static_assert(sizeof(QPContext) <= 128)\n      |                       ^~~~~~~~~\n\
-            program_end.h:2:16: error: expression in static assertion is not an integer\n\
-            program_end.h:2:1: error: static assertion failed: \"QPContext is at most 32 words\"\n    2 | _Static_assert\n\
-            law.c:4:1: warning: a word\n    4 | word\nld: a.o: in function `recv':\n././<stdin>:11: undefined reference\n";
-        assert_eq!(
-            own_words(said, "law.c", "typedef struct {\n    int qpn;\n} PktHeader;\n"),
-            "law.c: error: it has no `QPContext`; `roci program new` makes a skeleton\n\
-             law.c: error: QPContext is at most 32 words\nlaw.c:4:1: warning: a word\n    4 | word\n\
-             ld: a.o: in function `recv':\nlaw.c:11: undefined reference\n"
-        );
-    }
-
-    #[test]
-    fn a_bracket_that_is_left_open_is_told_of_the_programs_last_line() {
-        let said = "<stdin>: In function 'recv':\n<stdin>:4: error: expected declaration or statement at end of input\n";
-        assert_eq!(
-            own_words(said, "law.c", "int recv() {\n    if (1) {\n}\n"),
-            "law.c: In function 'recv':\nlaw.c:3: error: expected declaration or statement at end of input, and there the text \
-             ends: is a bracket left open?\n"
-        );
-    }
-
-    #[test]
-    fn what_the_compiler_says_of_each_use_of_an_argument_is_said_once() {
-        let no = "law.c:9:5: error: 'QPContext' has no member named 'x'\n";
-        let quote = "    9 |     updateContext(e.context.x, 5);\n      |     ^~~~~~~~~~~~~\n";
-        let other = "law.c:9:5: error: 'QPContext' has no member named 'y'\n";
-        let told = own_words(&[no, quote, no, no, quote, other, no].concat(), "law.c", "");
-        assert_eq!(told, [no, quote, other, no].concat());
-    }
-
-    #[test]
-    fn a_class_that_there_is_not_is_told_by_the_line_that_traces_it() {
-        let said = "program_end.h: In function 'rx_start':\n\
-            law.c:2:29: error: 'CNPS' undeclared (first use in this function); did you mean 'CNP'?\n    \
-            2 | #define TracedPkts (ACK | CNPS)\n      |                           ^~~~\n\
-            program_end.h:16:18: error: ‘CNPS’ undeclared (first use in this function); did you mean ‘CNP’?\n   16 | x\n\
-            program_end.h:16:18: note: each undeclared identifier is reported only once\n";
-        let told = own_words(said, "law.c", "/* A law. */\n#define TracedPkts (ACK | CNPS)\n");
-        let line =
-            "law.c:2: error: TracedPkts has `CNPS`, which is no class of events: SEND_REQ, WRITE_REQ, ";
-        assert!(told.contains(line) && told.contains(", ACK, ") && told.ends_with(", LAW_7\n"), "{told}");
-        assert!(!told.contains("rx_start") && !told.contains("note"), "{told}");
-        let missing = own_words(&said.replace("CNPS", "TracedPkts"), "law.c", "int recv() {}\n");
-        assert!(missing.contains("law.c: error: it has no `TracedPkts`; `roci program new`"), "{missing}");
-    }
-
-    #[test]
-    fn a_field_that_is_too_wide_is_named_by_its_line() {
-        let text = "typedef struct {\n    int qpn;\n} PktHeader;\n\ntypedef struct {\n    uint32_t at;\n    uint64_t sum;\n} QPContext;\n";
-        let said =
-            |message: &str| format!("program_end.h:6:1: error: static assertion failed: \"{message}\"\n");
-        let told = |message: &str| own_words(&said(message), "law.c", text);
-        assert_eq!(
-            told("fields of QPContext are at most 32 bits wide"),
-            "law.c:7: error: fields of QPContext are at most 32 bits wide\n"
-        );
-        assert_eq!(told("QPContext is at most 32 words"), "law.c:8: error: QPContext is at most 32 words\n");
-        assert_eq!(told("PktHeader begins so"), "law.c:3: error: PktHeader begins so\n");
-    }
-
-    #[test]
-    fn a_warning_of_what_no_one_has_written_is_no_error() {
-        let said = "program_end.h:16:5: warning: left-hand operand of comma expression has no effect [-Wunused-value]\n";
-        assert_eq!(own_words(said, "law.c", ""), "");
-        let said = "program_end.h:16:5: warning: something else [-Wother]\n";
-        assert_eq!(own_words(said, "law.c", ""), "law.c: warning: something else [-Wother]\n");
     }
 
     #[test]

@@ -1,9 +1,37 @@
 //! What it means on these cores when a compiler or a linker misses something, and what to do.
 
-use super::CLASSES;
+use super::{CLASSES, slips};
 
 /// The C library's functions that designers reach for first, and what is there in their place.
-const LIBRARY: [(&[&str], &str); 3] = [
+const LIBRARY: [(&[&str], &str); 12] = [
+    (&["min", "MIN", "fmin"], "`least(a, b)` is the smaller of two"),
+    (&["max", "MAX", "fmax"], "`most(a, b)` is the greater of two"),
+    (
+        &["abs", "labs", "llabs"],
+        "of an int take `__builtin_abs(a)`, of two numbers without a sign `a < b ? b - a : a - b`",
+    ),
+    (
+        &["rand", "random", "srand", "rand_r", "drand48"],
+        "a generator of your own has its state in a word of QPContext: `x ^= x << 13; x ^= x >> 17; x ^= x << 5;`, begun with what is not \
+         zero, such as `e.packet.qpn`",
+    ),
+    (
+        &["time", "clock", "gettimeofday", "clock_gettime"],
+        "`e.now` is the time of the event in nanoseconds, modulo 2³²",
+    ),
+    (
+        &["sleep", "usleep", "nanosleep"],
+        "`armTimer(n, ns)` gives a `Timer` event later; until then answer this one",
+    ),
+    (
+        &["assert", "abort", "exit"],
+        "`require(condition)` before the loop refuses parameters; an event with which nothing can be done is answered with Done",
+    ),
+    (&["strlen", "strcpy", "strcmp", "strncpy", "strncmp"], "programs have no use for text"),
+    (
+        &["div", "ldiv", "qsort", "bsearch"],
+        "write it as a loop with a bound that can be seen, `for (uint32_t i = 0; i < 8; i++)`",
+    ),
     (
         &["printf", "puts", "putchar", "fprintf", "sprintf", "snprintf", "fflush"],
         "to look at a value put it into a field of QPContext: each is recorded over time by its name, as `context.<name>` in \
@@ -19,37 +47,86 @@ const LIBRARY: [(&[&str], &str); 3] = [
     ),
 ];
 
+/// What takes the place of a C library: what is supplied where it is called, and the functions of `program.h`.
+const AT_HAND: [&str; 17] = [
+    "memset",
+    "memcpy",
+    "memmove",
+    "memcmp",
+    "least",
+    "most",
+    "clamp",
+    "within",
+    "addSaturating",
+    "saturate",
+    "midpoint",
+    "mulHigh",
+    "mulShift",
+    "ratio",
+    "fraction",
+    "passed",
+    "roundTrip",
+];
+
+/// The first name in quotes.
+pub(super) fn quoted(text: &str) -> Option<&str> {
+    let open = text.find(['\'', '‘', '`'])?;
+    let rest = text[open..].trim_start_matches(['\'', '‘', '`']);
+    rest.find(['\'', '’', '`']).map(|end| &rest[..end])
+}
+
+/// The functions that `said` misses, each with what the compiler takes it for. Of those that it has only not heard of yet and that may
+/// follow, the ones are among them of which it is known that they do not.
+fn functions(said: &str) -> Vec<(&str, Option<&str>)> {
+    const MISSED: [&str; 2] = ["undefined reference to ", "error: there is no function "];
+    const UNHEARD: &str = "implicit declaration of function ";
+    let mut functions: Vec<(&str, Option<&str>)> = Vec::new();
+    for line in said.lines() {
+        let after = |sign: &str| line.split_once(sign).map(|(_, rest)| rest);
+        let missed = MISSED.iter().find_map(|sign| after(sign));
+        let Some((rest, name)) =
+            missed.or_else(|| after(UNHEARD)).and_then(|rest| Some((rest, quoted(rest)?)))
+        else {
+            continue;
+        };
+        let meant = rest.split_once("; did you mean ").and_then(|(_, rest)| quoted(rest));
+        let is_known = meant.is_some() || LIBRARY.iter().any(|(names, _)| names.contains(&name));
+        if (missed.is_some() || is_known) && functions.iter().all(|(other, _)| *other != name) {
+            functions.push((name, meant));
+        }
+    }
+    functions
+}
+
 /// What to do about what `said` misses, a line each; empty where it misses nothing that is known here.
 pub(super) fn remedies(said: &str) -> String {
     let mut told = Vec::new();
-    for (_, rest) in
-        said.match_indices("undefined reference to `").map(|(at, found)| said.split_at(at + found.len()))
-    {
-        let Some((name, _)) = rest.split_once('\'') else { continue };
-        if name == "recv" {
-            told.push(
-                "what to do: each program has a function `int recv()`; `roci program new` makes a skeleton\n"
-                    .to_owned(),
-            );
-            continue;
-        }
+    let functions = functions(said);
+    for &(name, meant) in &functions {
         let instead = LIBRARY.iter().find(|(names, _)| names.contains(&name)).map(|(_, instead)| *instead);
-        let instead = instead.map(|instead| format!("; {instead}")).unwrap_or_default();
-        let line = format!(
-            "what to do: there is no `{name}`, for no C library runs on the cores{instead}; docs/guide/programs.md lists what \
-             program.h has\n"
-        );
-        if !told.contains(&line) {
-            told.push(line);
-        }
+        told.push(match (name, instead, meant) {
+            ("recv", ..) => "what to do: each program has a function `int recv()`; `roci program new` makes a skeleton\n".to_owned(),
+            (_, Some(instead), _) => format!("what to do: in place of `{name}`: {instead}\n"),
+            (_, None, Some(meant)) => format!("what to do: there is no `{name}`; is `{meant}` meant?\n"),
+            (_, None, None) => {
+                format!("what to do: define `{name}` in the program, or in a file of C beside it that it includes in quotes\n")
+            }
+        });
+    }
+    if functions.iter().any(|&(name, meant)| name != "recv" && meant.is_none()) {
+        told.push(format!(
+            "what to do: no C library runs on the cores; at hand are {}; docs/guide/programs.md lists all that program.h has\n",
+            AT_HAND.join(", ")
+        ));
     }
     let headers = said
         .lines()
         .filter_map(|line| line.split_once("fatal error: ")?.1.strip_suffix(": No such file or directory"));
     told.extend(headers.map(|header| {
         format!(
-            "what to do: leave `#include <{header}>` out: program.h, which is included by itself, has the types of <stdint.h>, and \
-             no C library runs on the cores; a header of yours stands beside the program and is included in quotes\n"
+            "what to do: leave `#include <{header}>` out: program.h, which is included by itself, has the types of <stdint.h>{}, and \
+             no C library runs on the cores; a header of yours stands beside the program and is included in quotes\n",
+            if header == "string.h" { " and memset, memcpy, memmove and memcmp" } else { "" }
         )
     }));
     if said.contains("-Werror=float-conversion") {
@@ -65,6 +142,33 @@ pub(super) fn remedies(said: &str) -> String {
             "what to do: the numbers that hopWord and headerWord take must be constants, for they name the register, and so must that of a \
              loop behind `#pragma GCC unroll 4`: `for (uint32_t i = 0; i < 4; i++) if (i == hop) queue = hopWord(i, 2);`\n"
                 .to_owned(),
+        );
+    }
+    let signs: [(&[&str], String); 3] = [
+        (
+            &["struct <anonymous>", " has no member named"],
+            format!("an Event has eventType, packet, context and, to be read, {}", slips::told().join(", ")),
+        ),
+        (
+            &["invalid type argument of ", "->", "struct <anonymous>"],
+            "pollEventSync, pollEvent, loadContext and postEvent take the event's address, as `pollEventSync(&e)`".to_owned(),
+        ),
+        (
+            &["conflicting types for ", "recv"],
+            "recv and send are `int recv()` and `int send()`, and never return".to_owned(),
+        ),
+    ];
+    let is_error = |line: &str, words: &[&str]| {
+        line.contains(": error: ") && words.iter().all(|word| line.contains(word))
+    };
+    let found = signs.iter().filter(|(words, _)| said.lines().any(|line| is_error(line, words)));
+    told.extend(found.map(|(_, what)| format!("what to do: {what}\n")));
+    let is_alone = |line: &str, name: &str| {
+        line.contains(&format!("'{name}' undeclared")) || line.contains(&format!("‘{name}’ undeclared"))
+    };
+    if said.lines().any(|line| is_alone(line, "context") || is_alone(line, "packet")) {
+        told.push(
+            "what to do: context and packet are fields of the event: `e.context.rate`, where `Event e;` stands before the loop\n".to_owned(),
         );
     }
     told.concat()
@@ -122,6 +226,7 @@ pub(super) fn class(missing: &str, text: &str) -> Option<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::build::HEADER;
 
     #[test]
     fn what_a_c_library_would_have_is_named_once_with_what_is_there_instead() {
@@ -129,12 +234,31 @@ mod tests {
             law.c:11: undefined reference to `mine'\n";
         let told = remedies(said);
         let lines: Vec<_> = told.lines().collect();
-        assert_eq!(lines.len(), 2, "{told}");
+        assert_eq!(lines.len(), 3, "{told}");
         assert!(
-            lines[0].contains("no `printf`") && lines[0].contains("put it into a field of QPContext"),
+            lines[0].starts_with(
+                "what to do: in place of `printf`: to look at a value put it into a field of QPContext"
+            ),
             "{told}"
         );
-        assert!(lines[1].contains("no `mine`, for no C library runs on the cores; docs/"), "{told}");
+        assert!(lines[1].starts_with("what to do: define `mine` in the program"), "{told}");
+        assert!(
+            lines[2].starts_with("what to do: no C library runs on the cores; at hand are memset, memcpy,"),
+            "{told}"
+        );
+        // Where the compiler found fault with something else, it has only not heard of them yet.
+        let said = "law.c:9:5: warning: implicit declaration of function ‘abs’ [-Wimplicit-function-declaration]\n\
+            law.c:9:5: warning: implicit declaration of function ‘mine’ [-Wimplicit-function-declaration]\n\
+            law.c:9:5: warning: implicit declaration of function 'setrate'; did you mean 'setRate'? [-Wimplicit-function-declaration]\n";
+        let told = remedies(said);
+        assert!(
+            told.starts_with("what to do: in place of `abs`: of an int take `__builtin_abs(a)`"),
+            "{told}"
+        );
+        assert!(
+            told.contains("there is no `setrate`; is `setRate` meant?") && !told.contains("mine"),
+            "{told}"
+        );
         let told = remedies(
             "law.c:4:10: fatal error: math.h: No such file or directory\n    4 | #include <math.h>\n",
         );
@@ -144,6 +268,36 @@ mod tests {
         let told = remedies("law.c:8:2: error: impossible constraint in 'asm'\n");
         assert!(told.starts_with("what to do: the numbers that hopWord and headerWord take"), "{told}");
         assert_eq!(remedies("law.c:3:1: error: expected ';'\n"), "");
+    }
+
+    #[test]
+    fn what_is_at_hand_is_declared_in_the_header() {
+        for name in AT_HAND {
+            assert!(HEADER.contains(&format!(" {name}(")) || HEADER.contains(&format!("*{name}(")), "{name}");
+        }
+        for (_, instead) in LIBRARY {
+            for call in ["least(", "most(", "armTimer(", "require(", "mulShift"]
+                .iter()
+                .filter(|call| instead.contains(*call))
+            {
+                assert!(HEADER.contains(call), "{call}");
+            }
+        }
+    }
+
+    #[test]
+    fn slips_that_do_not_compile_are_told_what_is_meant() {
+        let told = |said: &str| remedies(&format!("law.c:8:2: error: {said}\n"));
+        assert!(
+            told("'struct <anonymous>' has no member named 'type'")
+                .starts_with("what to do: an Event has eventType, packet, context and, to be read, rate,")
+        );
+        assert!(
+            told("invalid type argument of '->' (have 'struct <anonymous>')").contains("`pollEventSync(&e)`")
+        );
+        assert!(told("conflicting types for 'recv'; have 'int()'").contains("`int recv()` and `int send()`"));
+        assert!(told("'context' undeclared (first use in this function)").contains("`e.context.rate`"));
+        assert_eq!(told("'contextual' undeclared (first use in this function)"), "");
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub mod kept;
 mod missing;
 pub mod profile;
 pub(crate) mod remedies;
+mod said;
 pub mod skeleton;
 mod slips;
 pub mod stream;

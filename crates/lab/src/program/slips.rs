@@ -43,6 +43,9 @@ pub(super) fn warnings(text: &str, ours: &str) -> String {
     found.extend(overwritten(&tokens));
     found.extend(unheard(&tokens));
     found.extend(answered(&tokens));
+    found.extend(elsewhere(&tokens));
+    found.extend(beyond(&tokens));
+    found.extend(hidden(&tokens));
     found.sort_by_key(|(at, _)| *at);
     let mut told = BTreeSet::new();
     let mut lines = String::new();
@@ -80,7 +83,8 @@ fn lost(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
             match of {
                 "context" => format!(
                     "`{place}` is assigned without updateContext, so the queue pair does not keep it: write \
-                     updateContext({place}, …)"
+                     updateContext({place}, …){}",
+                    constant_index(&place)
                 ),
                 _ => format!(
                     "`{place}` is assigned without updatePkt, so no packet goes out with it: write updatePkt({place}, …)"
@@ -89,6 +93,15 @@ fn lost(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
         ));
     }
     lost
+}
+
+/// What else is to be heeded where the word of the context has an index that is no number.
+fn constant_index(place: &str) -> &'static str {
+    let mut indices = place.split('[').skip(1).filter_map(|rest| rest.split(']').next());
+    if indices.all(|index| index.chars().all(|one| one.is_ascii_digit())) {
+        return "";
+    }
+    ", where the index must be a constant, as behind `case 0:` of a switch or in a loop behind `#pragma GCC unroll 8`"
 }
 
 /// Fields of an event that are only to be read, and the call that sets what they tell, if there is one.
@@ -113,12 +126,22 @@ const TOLD: [(&str, &str); 18] = [
     ("stamped", ""),
 ];
 
+/// The names of the fields of an event that are only to be read.
+pub(super) fn told() -> [&'static str; TOLD.len()] {
+    TOLD.map(|(field, _)| field)
+}
+
+/// The names of what events are polled into.
+fn events<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
+    calls(tokens, "roci_poll")
+        .filter_map(|arguments| arguments.last().map(|token| token.text).filter(|name| is_word(name)))
+        .collect()
+}
+
 /// Fields of the event itself that are assigned though they only tell: where, and what to do.
 fn overwritten(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
     let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
-    let events: BTreeSet<&str> = calls(tokens, "roci_poll")
-        .filter_map(|arguments| arguments.last().map(|token| token.text).filter(|name| is_word(name)))
-        .collect();
+    let events = events(tokens);
     let mut found = Vec::new();
     for at in 0..tokens.len() {
         let begins = events.contains(word(at)) && !matches!(at.checked_sub(1).map_or("", word), "." | "->");
@@ -134,6 +157,87 @@ fn overwritten(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
         found.push((at, format!("`{place}` is assigned, and nothing comes of it; {instead}")));
     }
     found
+}
+
+/// Calls of updateContext and updatePkt for what an event only tells: where, and what to do.
+fn elsewhere(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
+    let events = events(tokens);
+    let mut found = Vec::new();
+    for at in 0..tokens.len() {
+        let word = |more: usize| tokens.get(at + more).map_or("", |token| token.text);
+        let begins = word(0) == "roci_update"
+            && word(1) == "("
+            && events.contains(word(2))
+            && matches!(word(3), "." | "->");
+        if !begins || word(5) != "," {
+            continue;
+        }
+        let instead = match (TOLD.iter().find(|(field, _)| *field == word(4)), word(4)) {
+            (Some((_, "")), field) => {
+                format!("`{field}` is only to be read: keep what is computed in a variable")
+            }
+            (Some((_, call)), _) => format!("write {call}(…)"),
+            (None, "eventType") => format!("write `{} = …;`", written(&tokens[at + 2..at + 5])),
+            _ => continue,
+        };
+        let place = written(&tokens[at + 2..at + 5]);
+        found.push((at + 2, format!("`{place}` is no field of the context or the packet, and another word would be written: {instead}")));
+    }
+    found
+}
+
+/// Words of an array of the context that are beyond its end, which are other words of it or none: where, and what to do.
+fn beyond(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let number = |at: usize| word(at).parse::<usize>().ok();
+    let end = (1..tokens.len()).find(|&at| word(at) == "QPContext" && word(at - 1) == "}");
+    let Some((begin, end)) = end.and_then(|end| Some((opening(tokens, end - 1)?, end))) else {
+        return Vec::new();
+    };
+    let array =
+        |at: usize| Some((word(at), number(at + 2).filter(|_| (word(at + 1), word(at + 3)) == ("[", "]"))?));
+    let arrays: Vec<(&str, usize)> = (begin..end).filter_map(array).collect();
+    let pointers = pointers(tokens);
+    let mut found = Vec::new();
+    for at in 0..tokens.len() {
+        let direct = matches!(word(at), "." | "->") && word(at + 1) == "context" && word(at + 2) == ".";
+        let name = if direct {
+            at + 3
+        } else if pointers.contains(word(at)) && word(at + 1) == "->" {
+            at + 2
+        } else {
+            continue;
+        };
+        let Some((field, index)) = array(name) else { continue };
+        if let Some((_, length)) = arrays.iter().find(|(array, length)| *array == field && index >= *length) {
+            found.push((
+                name,
+                format!(
+                    "`{field}[{index}]` is beyond the array, whose words are {field}[0] to {field}[{}]: it is another word of the context, or \
+                     none",
+                    length - 1
+                ),
+            ));
+        }
+    }
+    found
+}
+
+/// `recv` or `send` where it is static: where, and what to do.
+fn hidden(tokens: &[Token<'_>]) -> Vec<(usize, String)> {
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let is_static = |at: usize| {
+        let before = (at.saturating_sub(4)..at).rev().map(word);
+        before.take_while(|word| is_word(word)).any(|word| word == "static")
+    };
+    let begins = (0..tokens.len()).filter(|&at| matches!(word(at), "recv" | "send") && word(at + 1) == "(");
+    begins
+        .filter(|&at| is_static(at))
+        .map(|at| {
+            let name = word(at);
+            (at, format!("`{name}` is static, so nobody can start a core with it: write `int {name}()`"))
+        })
+        .collect()
 }
 
 /// The names of pointers that are only ever set to an event's context or to a part of it, as by `Link *link =
@@ -423,176 +527,4 @@ fn length(text: &str, first: char) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The warnings of a program that traces `ACK | CNP`, without their file.
-    fn of(body: &str) -> Vec<String> {
-        let text = format!(
-            "# 1 \"law.c\" 1\n{body}\n# 3 \"/ours/end.h\" 1\nroci_trace((ACK | CNP));\ne.context.x = 1;\n"
-        );
-        warnings(&text, "/ours")
-            .lines()
-            .map(|line| line.replace("law.c:", "").replace(" warning: ", " "))
-            .collect()
-    }
-
-    #[test]
-    fn what_is_assigned_to_a_context_and_not_written_is_named() {
-        let told = of("if (e.packet.ecn)\n  e.context.rate = 5;");
-        assert_eq!(
-            told,
-            [
-                "2: `e.context.rate` is assigned without updateContext, so the queue pair does not keep it: write updateContext(e.context.rate, …)"
-            ]
-        );
-        for lost in [
-            "e->context.x += 1;",
-            "(*e).context.x++;",
-            "--e.context.x;",
-            "if (a) e.context.x <<= 2;",
-            "e.context.link[i + 1].at = 3;",
-            "else e.context.x = e.context.y;",
-            "QPContext *c = &e.context; c->x = 3;",
-            "Link *link = &e->context.links[n]; link->rate[1] += 3; roci_update(link->at, 4);",
-        ] {
-            assert_eq!(of(lost).len(), 1, "{lost}: {:?}", of(lost));
-        }
-        let packet = of("e.packet.opcode = ACK;");
-        assert!(packet.len() == 1 && packet[0].contains("updatePkt(e.packet.opcode, …)"), "{packet:?}");
-    }
-
-    #[test]
-    fn what_an_event_only_tells_is_not_set_by_assigning_it() {
-        let told = of("roci_poll(&e);\ne.rate = 5000000;");
-        assert_eq!(
-            told,
-            ["2: `e.rate` is assigned, and nothing comes of it; it only tells what is so: write setRate(…)"]
-        );
-        for (lost, remedy) in [
-            ("roci_poll(e); e->window -= 3;", "setWindow"),
-            ("roci_poll(&e); if (x) e.tokens++;", "setTokens"),
-            ("roci_poll(&e); --e.now;", "a variable"),
-        ] {
-            assert!(matches!(&of(lost)[..], [one] if one.contains(remedy)), "{lost}: {:?}", of(lost));
-        }
-        for fine in [
-            "roci_poll(&e); e.eventType = Done; x = e.rate; if (e.rate == 5) ;",
-            "roci_poll(&e); other.rate = 5; my.e.rate = 5; rate = e.now;",
-            "roci_poll(&e); e.context.rate = 5; roci_update(e.context.rate, e.context.rate);",
-        ] {
-            assert_eq!(of(fine), [""; 0], "{fine}");
-        }
-    }
-
-    #[test]
-    fn what_is_written_or_only_read_is_not() {
-        for fine in [
-            "roci_update(e.context.x, e.context.x + 1);",
-            "uint32_t x = e.context.x, y = (e.context.x);",
-            "if (e.context.x == 5 || e.context.x <= 4 || e.context.x >= 3 || e.context.x != 2) ;",
-            "*(volatile uint32_t *)e.context.link[0].at = 1;",
-            "*e.context.x = 1;",
-            "f(\"e.context.x = 5\", '\"', e.context.x);",
-            "e.context.x /= 2; roci_update(e.context.x, e.context.x);",
-            "context.x = 5; other.contexts.x = 5;",
-            "x = y ? e.context.x : -e.context.x;",
-            "QPContext *c = &e.context; roci_update(c->x, c->y); c->z == 3;",
-            "QPContext mine, *c = &e.context; c = &mine; c->x = 3;",
-        ] {
-            assert_eq!(of(fine), [""; 0], "{fine}");
-        }
-    }
-
-    #[test]
-    fn an_event_that_is_waited_for_and_not_traced_is_named() {
-        assert_eq!(
-            of("if (e.packet.opcode == Loss) ;"),
-            ["1: TracedPkts has no Loss, so no event is one: add it there to hear of it"]
-        );
-        for unheard in [
-            "if (Open == e.packet.opcode) ;",
-            "if (e->packet.opcode != NACK) ;",
-            "if (e.eventType == ByteCounter) ;",
-            "if (e.packet.opcode & (SEND_REQ | WRITE_REQ)) ;",
-            "if (e.packet.opcode & RNR) ;",
-            "switch (e.packet.opcode) { case ACK: break; case GRANT: break; }",
-        ] {
-            assert_eq!(of(unheard).len(), 1, "{unheard}: {:?}", of(unheard));
-        }
-        for heard in [
-            "if (e.packet.opcode == CNP || e.packet.opcode == Timer || e.eventType == Transmit) ;",
-            "if (e.packet.opcode & (Loss | ACK)) ;",
-            "if (e.packet.opcode == kind) ;",
-            "switch (e.packet.pktLength) { case 1: ; }",
-            "roci_trace(Loss); if (e.packet.opcode == Loss) ;",
-            "roci_trace(later); if (e.packet.opcode == Loss) ;",
-            "roci_update(e.packet.opcode, PULL);",
-        ] {
-            assert_eq!(of(heard), [""; 0], "{heard}");
-        }
-    }
-
-    #[test]
-    fn an_answer_that_is_compared_with_a_class_is_named() {
-        assert_eq!(
-            of("while (1) { roci_poll(&e);\n e.eventType = Done;\n if (e.eventType == ACK) ; }"),
-            ["3: `e.eventType` is the answer from line 2 on, and no class: compare e.packet.opcode"]
-        );
-        for fine in [
-            "roci_poll(&e); if (e.eventType == ACK) ; e.eventType = Done;",
-            "roci_poll(&e); e.eventType = Done; if (e.eventType == GenTxEvent) ;",
-            "roci_poll(&e); e.eventType = Done; if (e.packet.opcode == ACK) ;",
-            "roci_poll(&e); if (x) e.eventType = Done; else if (e.eventType == ACK) ;",
-            "roci_poll(&e); if (x) { e.eventType = Done; } else if (e.eventType == ACK) ;",
-            "roci_poll(&e); e.eventType = Done; roci_post(&e); roci_poll(&e); if (e.eventType == ACK) ;",
-        ] {
-            assert_eq!(of(fine), [""; 0], "{fine}");
-        }
-    }
-
-    #[test]
-    fn classes_that_are_joined_by_a_logical_or_are_named() {
-        let (line, told) = joined("/* a law */\n#define TracedPkts (ACK || Open)\n").unwrap();
-        assert!(line == 2 && told.contains("`||`") && told.contains("join classes by `|`"), "{told}");
-        assert!(joined("#define TracedPkts (ACK && Open)\n").is_some());
-        let (_, comma) = joined("#define TracedPkts ACK, Open /* both */\n").unwrap();
-        assert!(comma.contains("`,`, whose value is what follows the last one"), "{comma}");
-        for fine in
-            ["#define TracedPkts (ACK | Open) /* one || the other */\n", "int recv() { return a || b; }\n"]
-        {
-            assert_eq!(joined(fine), None, "{fine}");
-        }
-    }
-
-    #[test]
-    fn a_line_is_that_of_the_file_that_it_came_from() {
-        let text =
-            "# 7 \"a.c\"\nint x;\n# 40 \"inc/b.h\" 1\n\ne.context.x = 1;\n# 9 \"a.c\" 2\ne.context.y = 1;\n";
-        let told = warnings(text, "/ours");
-        let lines: Vec<_> =
-            told.lines().filter_map(|line| line.split_once(": warning")).map(|(place, _)| place).collect();
-        assert_eq!(lines, ["inc/b.h:41", "a.c:9"]);
-    }
-
-    #[test]
-    fn no_text_is_too_strange_to_be_looked_at() {
-        for strange in [
-            ".context.",
-            ")",
-            "e.context.x[",
-            "(((",
-            "\"",
-            "'\\",
-            "roci_trace(",
-            "roci_update(",
-            "&",
-            "switch (e.packet.opcode",
-            "# \"",
-            "µ§",
-        ] {
-            let _ = warnings(strange, "/ours");
-            let _ = of(strange);
-        }
-    }
-}
+mod tests;
