@@ -7,10 +7,11 @@ use super::profile::{Profile, Rate, rate};
 use super::remedies;
 use super::{CLASSES, class_name};
 use roci_control::Class;
-use roci_control::program::csr::{self, CONTEXT_WORDS, Command, HEADER, HEADER_WORDS, Side};
+use roci_control::program::csr::{self, Answer, CONTEXT_WORDS, Command, HEADER, HEADER_WORDS, Side};
 use roci_control::program::law::TIMER_MIN_NS;
 use roci_hart::{
-    CSR_WORDS, Core, Kind, LoadError, Machine, Op, Policy, Program, Reason, Refused, Stop, check, inlined,
+    Bounds, CSR_WORDS, Core, Kind, LoadError, Machine, Op, Policy, Program, Reason, Refused, Stop, check,
+    inlined,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -90,9 +91,9 @@ impl fmt::Display for StrayAccess {
             self.place
         )?;
         f.write_str(
-            "which is not proved to lie in the program's memory; where it does not, the program has failed",
-        )?;
-        if self.stores { Ok(()) } else { f.write_str(": bound the index, `table[i % 8]` or `least(i, 7)`") }
+            "which is not proved to lie in the program's memory; where it does not, the program has failed: bound the index, `table[i % 8]` or \
+             `least(i, 7)`",
+        )
     }
 }
 
@@ -108,6 +109,8 @@ pub struct WrongAnswer {
     pub events: Vec<Class>,
     /// What is posted; `None`: the event's own class, which `eventType` holds until it is set.
     pub value: Option<u32>,
+    /// Whether that is so on some ways alone: on others it is set.
+    pub perhaps: bool,
 }
 
 impl fmt::Display for WrongAnswer {
@@ -120,6 +123,10 @@ impl fmt::Display for WrongAnswer {
         let events = events.join(", ");
         write!(f, "in {}(): {}: ", self.side.function(), self.place)?;
         match self.value {
+            None if self.perhaps => write!(
+                f,
+                "eventType is not set before postEvent on some way, for {events}: it takes {right}, such as right behind the poll"
+            ),
             None => write!(f, "eventType is not set before postEvent, for {events}: it takes {right}"),
             Some(value) => write!(f, "answers {events} with {value:#x}, and eventType takes {right}"),
         }
@@ -200,7 +207,11 @@ impl CheckError {
             Self::File(error) => error.clone(),
             Self::Load(error) => error.to_string(),
             Self::Missing(symbol) => {
-                format!("it has no symbol `{symbol}`: `roci program build` makes images that have it")
+                let visible =
+                    if *symbol == Side::Rx.function() { ", where `int recv()` is not static" } else { "" };
+                format!(
+                    "it has no symbol `{symbol}`: `roci program build` makes images that have it{visible}"
+                )
             }
             Self::TooLarge { what, octets, most } => {
                 format!("its {what} takes {octets} octets, but there are {most}")
@@ -428,6 +439,10 @@ fn check_side(
     };
     let refused = |why: Refused| {
         let function = program.locate(why.address).function.map(|(name, _)| name);
+        let slow = match why.reason {
+            Reason::LongLoop { .. } | Reason::TooLong { .. } => floats::of_long_divisions(program),
+            _ => String::new(),
+        };
         let more = More {
             register: register(&why.reason, context),
             callers: callers(file, program, &why),
@@ -445,7 +460,8 @@ fn check_side(
                     cause + &bound
                 }
                 _ => String::new(),
-            } + &remedies::of(&why.reason, function),
+            } + &remedies::of(&why.reason, function)
+                + &slow,
         };
         CheckError::Refused { side, why, more: Box::new(more) }
     };
@@ -458,7 +474,7 @@ fn check_side(
     let policy = Policy { kinds: heard.iter().map(|&class| word(class)).collect(), ..policy };
     let bounds = check(program, &policy).map_err(refused)?;
     let named = |address| place(file, program, address);
-    let wrong = wrong_answers(&named, side, &heard, &bounds.kind_wrong);
+    let wrong = wrong_answers(program, &named, side, &heard, &bounds);
     let accesses = [(true, &whole.stray_stores), (false, &whole.stray_loads)];
     let stray = accesses.into_iter().flat_map(|(stores, all)| {
         // What libgcc loads beside its stack are tables of its own.
@@ -498,25 +514,43 @@ fn check_side(
     })
 }
 
-/// The answers that are wrong for sure, of the classes that a side hears.
+/// The answers that are wrong, of the classes that a side hears: on all ways, or on some where these leave in `eventType` the
+/// class of the event, which is the greatest that it can be then, beside answers on the others. What a compiler has made several of,
+/// for the ways that lead to one line, is told once, at its first place.
 fn wrong_answers(
+    program: &Program,
     named: &dyn Fn(u32) -> String,
     side: Side,
     heard: &[Class],
-    found: &[BTreeMap<u32, (u32, u32)>],
+    bounds: &Bounds,
 ) -> Vec<WrongAnswer> {
-    let mut events: BTreeMap<(u32, Option<u32>), Vec<Class>> = BTreeMap::new();
-    for (&class, answers) in heard.iter().zip(found) {
+    let mut events: BTreeMap<(u32, Option<u32>, bool), Vec<Class>> = BTreeMap::new();
+    for (&class, answers) in heard.iter().zip(&bounds.kind_wrong) {
         for (&address, &(low, high)) in answers {
             let value = (low != class.0 || high != class.0).then_some(low);
-            events.entry((address, value)).or_default().push(class);
+            events.entry((address, value, false)).or_default().push(class);
         }
     }
-    let answer = |((address, value), events)| {
+    let is_answer = |word| Answer::new(word).is_some();
+    for (&class, answers) in heard.iter().zip(&bounds.kind_answered).filter(|(class, _)| !is_answer(class.0))
+    {
+        let left = answers.iter().filter(|(_, answer)| is_answer(answer.low) && answer.high == class.0);
+        for (&address, _) in left {
+            events.entry((address, None, true)).or_default().push(class);
+        }
+    }
+    let mut lines: BTreeMap<_, (u32, Vec<Class>)> = BTreeMap::new();
+    for ((address, value, perhaps), classes) in events {
+        let line = program.locate(address).line.ok_or(address);
+        lines.entry((line, value, perhaps)).or_insert((address, Vec::new())).1.extend(classes);
+    }
+    let answer = |((_, value, perhaps), (address, mut events)): (_, (u32, Vec<Class>))| {
         let place = named(address);
-        WrongAnswer { side, place, events, value }
+        events.sort_by_key(|class| heard.iter().position(|other| other == class));
+        events.dedup();
+        WrongAnswer { side, place, events, value, perhaps }
     };
-    events.into_iter().map(answer).collect()
+    lines.into_iter().map(answer).collect()
 }
 
 /// The classes of events that a side may come to hear, by the commands that it gives at its start and later, `None`:

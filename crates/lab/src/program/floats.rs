@@ -31,7 +31,29 @@ impl fmt::Display for FloatLine {
 
 /// The lines of the program's own text that compute with floating point.
 pub(super) fn lines(program: &Program) -> Vec<FloatLine> {
-    let functions = program.symbols().iter().filter(|symbol| is_soft_float(&symbol.name));
+    lines_that_call(program, is_soft_float)
+}
+
+/// What to do about divisions of 64 bits where they are in lines of the program's own; nothing where there are none.
+pub(super) fn of_long_divisions(program: &Program) -> String {
+    const NAMES: [&str; 4] = ["__udivdi3", "__umoddi3", "__divdi3", "__moddi3"];
+    let lines = lines_that_call(program, |name| NAMES.contains(&name));
+    let places: Vec<_> = lines.iter().map(|line| line.place.as_str()).collect();
+    let own = places.into_iter().filter(|place| !place.starts_with("program.h:"));
+    let own: Vec<_> = own.take(TOLD).collect();
+    if own.is_empty() {
+        return String::new();
+    }
+    format!(
+        "; it divides by 64 bits at {}, a call of libgcc that takes hundreds of cycles each time: `ratio(a, b)`, or numbers of 32 bits, take \
+         one instruction",
+        own.join(", ")
+    )
+}
+
+/// The lines that call functions of libgcc that `is` knows, other than from within these.
+fn lines_that_call(program: &Program, is: impl Fn(&str) -> bool) -> Vec<FloatLine> {
+    let functions = program.symbols().iter().filter(|symbol| is(&symbol.name));
     // Of several names of one function the first.
     let mut by_address: BTreeMap<u32, &str> = BTreeMap::new();
     for symbol in functions {
@@ -45,8 +67,7 @@ pub(super) fn lines(program: &Program) -> Vec<FloatLine> {
     for at in (start..end).step_by(4) {
         let function = target(program, at).and_then(|target| by_address.get(&target));
         let place = program.locate(at);
-        let Some(function) = function.filter(|_| place.function.is_none_or(|(name, _)| !is_soft_float(name)))
-        else {
+        let Some(function) = function.filter(|_| place.function.is_none_or(|(name, _)| !is(name))) else {
             continue;
         };
         let (place, function) = (

@@ -8,6 +8,7 @@ pub(super) fn of(reason: &Reason, function: Option<&str>) -> String {
     const BOUNDED: &str = "a loop is gone through turn by turn with all that is known of its values, so its counter must come to its end from \
                            wherever it may begin: `for (uint32_t i = 0; i < 8; i++)`, or `i < least(n, 8)` where n came in a packet; a test with \
                            `!=` can be missed, one with `<` cannot";
+    const MEMORY: [&str; 4] = ["memset", "memcpy", "memmove", "memcmp"];
     let text = match reason {
         Reason::Breakpoint => {
             "compilers put that where a program does what C does not define, such as dividing by a constant zero; mend the line"
@@ -15,6 +16,15 @@ pub(super) fn of(reason: &Reason, function: Option<&str>) -> String {
         Reason::LongLoop { .. } | Reason::TooLong { .. } if function.is_some_and(is_of_libgcc) => {
             "it was built with `--rv32i`, where products and quotients are loops of libgcc; build it without, for cores \
              that multiply and divide (RV32IM), or allow its events more `--cycles`"
+        }
+        Reason::LongLoop { .. } | Reason::EndlessLoop | Reason::TooLong { .. }
+            if function.is_some_and(|name| MEMORY.contains(&name)) =>
+        {
+            let name = function.unwrap_or_default();
+            return format!(
+                "{name} goes through as many octets as it is told, so bound that where it is called: a constant, or `least(length, sizeof \
+                 table)`"
+            );
         }
         Reason::LongLoop { .. } => {
             return format!(
@@ -47,12 +57,13 @@ pub(super) fn of(reason: &Reason, function: Option<&str>) -> String {
         }
         Reason::NoCsr { .. } => return registers(),
         Reason::CsrRead { .. } => {
-            "a word of context stands in QPContext and is read by readContext or `e.context`, of up to 32; what has no name in Event or \
-             QPContext cannot be read"
+            "a word of context stands in QPContext and is read by readContext or `e.context`, of up to 32, and an index beyond an array there \
+             names another; what has no name in Event or QPContext cannot be read"
         }
         Reason::CsrWrite { .. } => {
             "words of context are written by updateContext, those of packets by updatePkt and setHeaderWord, and stand in QPContext (up to \
-             32) and PktHeader (up to 16 of its own); for what an event says, take a variable"
+             32) and PktHeader (up to 16 of its own), where an index beyond an array names another word; for what an event says, take a \
+             variable"
         }
         Reason::Unanswered => {
             "pollEvent waits by itself until there is an event, so call it once, at the head of `while (true)`, and let all ways from \
