@@ -491,3 +491,32 @@ fn a_congestion_window_that_shuts_behind_what_has_not_asked_stops_nobody_for_eve
         assert!(counters.packets > before, "{recovery:?}: it waits for ever, {last} {since} {counters:?}");
     }
 }
+
+/// It has a WRITE under way that is lost, and owes a READ, whose data come after the WRITE's deadline; a request in between that it
+/// refuses fails it, and its responses still go. Nothing ends the wait for their acknowledgements but that it has failed.
+#[test]
+fn responses_that_go_in_the_error_state_leave_no_timer_that_is_due_for_ever() {
+    for (recovery, seed) in
+        [Recovery::Irn, Recovery::NewReno].into_iter().flat_map(|it| (0..20).map(move |seed| (it, seed)))
+    {
+        let config = QpConfig {
+            layout: Layout::Irn,
+            recovery,
+            timeout: Span::from_micros(16),
+            deferred: ALL_DEFERRED,
+            ..config()
+        };
+        let mut pair = Pair::connected(config).late(seed).script(|side, _, packet, _| {
+            let is_lost = side == Client && packet.header.opcode == Opcode::WRITE_ONLY;
+            if is_lost { Fate::Drop } else { Fate::Pass }
+        });
+        pair.write(1, 0, 0, 10);
+        pair.run_until(Instant::ZERO + Span::from_micros(3));
+        let rkey = pair.client.key;
+        pair.post(Server, request(2, Operation::Read { va: 0, rkey }, 4096, 2 * MTU));
+        let elsewhere = Operation::Write { va: 0, rkey: rkey ^ 1, tail: Tail::Plain };
+        pair.post(Server, request(3, elsewhere, 0, 10));
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::WorkRequestFlushed)], "{recovery:?} {seed}");
+    }
+}
