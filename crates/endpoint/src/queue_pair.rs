@@ -670,6 +670,7 @@ impl QueuePair {
         // The peer may wait for a receive request, and is told.
         if shard.core.engine.has_told() {
             shard.push(self.device.now());
+            shard.reply();
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! What a queue pair needs only in trouble or when work is deferred; most never have one.
+//! What a queue pair needs only in trouble, when work is deferred, or where its peer tells of receive requests; in a data centre that is
+//! simulated most never have one.
 
 use crate::delivery::sender::Observed;
 use crate::keeping::Keeping;

@@ -13,11 +13,12 @@
 
 use crate::arrival::Reaction;
 use crate::engine::{Engine, TIMER_SEND};
-use crate::qp::{Duties, Profile, Responder};
+use crate::qp::{Duties, Notes, Profile, Qp, Responder};
 use crate::queue::NONE;
+use crate::requester::set_drawn_by;
 use crate::responder::ACK;
 use crate::timer::TimerId;
-use roci_units::{Instant, Span};
+use roci_units::{Instant, Psn, Span};
 use roci_wire::{Aeth, Header, Syndrome};
 
 /// How long who has no credit and nothing under way waits for a word before it goes beyond the limit. A program that has to be scheduled
@@ -58,11 +59,19 @@ const fn after(number: u32, other: u32) -> i32 {
 }
 
 impl Engine {
-    /// An acknowledgement has said how many receive requests there are, or that it does not.
+    /// An acknowledgement has said how many receive requests there are, or that it does not. Whether that was news.
     #[inline]
-    pub(crate) fn hear_credits(&mut self, slot: usize, aeth: Aeth, credits: u8) {
-        if credits != Syndrome::CREDITS_OFF || self.limit(slot).is_some() {
-            self.move_limit(slot, aeth, credits);
+    pub(crate) fn hear_credits(&mut self, slot: usize, aeth: Aeth, credits: u8) -> bool {
+        let limit = self.limit(slot);
+        let told = Syndrome::credit_count(credits).map(|count| aeth.msn.wrapping_add(count));
+        match (told, limit) {
+            (None, None) => false,
+            // What needs no receive request and is under way has moved it further than an acknowledgement knows that left before.
+            (Some(told), Some(limit)) if after(told, limit) <= 0 => false,
+            _ => {
+                self.move_limit(slot, told);
+                true
+            }
         }
     }
 
@@ -78,19 +87,12 @@ impl Engine {
         self.asides.get(self.qps[slot].common.aside)?.limit
     }
 
-    #[cold]
-    fn move_limit(&mut self, slot: usize, aeth: Aeth, credits: u8) {
-        let told = Syndrome::credit_count(credits).map(|count| aeth.msn.wrapping_add(count));
-        let limit = &mut self.aside(slot).limit;
-        // What needs no receive request and is under way has moved it further than an acknowledgement knows that left before.
-        let is_old = |told: u32| limit.is_some_and(|limit| after(told, limit) <= 0);
-        if told.is_some_and(is_old) {
-            return;
-        }
-        *limit = told;
-        let words = &mut self.aside(slot).words;
-        // Nothing was under way that would have asked.
-        words.unasked |= told.is_some() && words.until.is_some();
+    fn move_limit(&mut self, slot: usize, told: Option<u32>) {
+        let requester = &self.qps[slot].requester;
+        let has_asked = requester.in_flight_packets() > 0 || requester.reads > 0;
+        let aside = self.aside(slot);
+        aside.limit = told;
+        aside.words.unasked |= told.is_some() && !has_asked;
     }
 
     /// Whether the next message of the queue pair, which `consumes` a receive request, lies beyond what the responder has some for.
@@ -112,8 +114,8 @@ impl Engine {
         }
     }
 
-    /// Whether the next message waits for the responder to tell unasked of receive requests. The timer is set each time: pacing of responses
-    /// may have moved it.
+    /// Whether the next message waits for the responder to tell unasked of receive requests. The timer is set each time, as pacing of
+    /// responses may have moved it, and stays free for pacing.
     fn awaits_word(&mut self, now: Instant, slot: usize) -> bool {
         let at_risk = self.profile(slot).rnr_retry == 0;
         let words = &mut self.aside(slot).words;
@@ -126,6 +128,7 @@ impl Engine {
             words.silences = words.silences.saturating_add(1);
             return false;
         }
+        self.qps[slot].requester.notes.clear(Notes::SEND_TIMER);
         #[expect(clippy::cast_possible_truncation, reason = "places are below 2²⁴")]
         self.timers.arm(TimerId { qp: slot as u32, kind: TIMER_SEND }, until);
         true
@@ -149,10 +152,25 @@ impl Engine {
         if !self.state(slot).receives() || duties.meets(Duties::NAKED.with(Duties::OWES)) {
             return;
         }
-        let mut reaction = Reaction::default();
-        self.reply(slot, ACK, &mut reaction);
-        if let Some(reply) = reaction.reply {
-            self.post(reply);
+        if duties.has(Duties::RESPONDING) {
+            return self.reply(slot, ACK, &mut Reaction::default());
+        }
+        let mut header = self.acknowledgement(slot, ACK);
+        let Qp { common, responder, .. } = &self.qps[slot];
+        let profile = &self.profiles[usize::from(common.profile)];
+        if responder.reads != NONE {
+            // READs and atomics are acknowledged by their responses alone, which may be lost: who still waits for one would take it for
+            // lost, or (Soft-RoCE) for come.
+            let (end, msn) =
+                self.reads.get_mut(responder.reads).before_last(responder.expected, responder.msn);
+            header.psn = Psn::new(end).minus(1);
+            let psn = header.psn;
+            set_drawn_by(&mut header, profile.layout, psn);
+            header.set_aeth(acknowledges(profile, responder, msn));
+        }
+        if !self.waits_for_placement(slot, header) {
+            let segment = self.control(slot, header);
+            self.post(segment);
         }
     }
 

@@ -128,6 +128,19 @@ impl Reads {
         self.resources.iter_mut().find(|resource| after(resource.request, sequence) > 0)
     }
 
+    /// The sequence after the last request before `end` that is no READ or atomic, and how many messages came up to there where up to `end`
+    /// there were `msn`, modulo 2²⁴.
+    pub(crate) fn before_last(&self, mut end: u32, mut msn: u32) -> (u32, u32) {
+        let after = |r: &Resource| if self.separate { r.request.wrapping_add(1) } else { r.end };
+        for resource in self.resources.iter().rev() {
+            if after(resource) != end {
+                break;
+            }
+            (end, msn) = (resource.request, resource.msn.wrapping_sub(1) & 0x00ff_ffff);
+        }
+        (end, msn)
+    }
+
     /// The resource that memory is to be asked for next, unless it is busy with another.
     pub(crate) fn unasked(&mut self) -> Option<&mut Resource> {
         let first = self.resources.iter_mut().find(|resource| resource.stage != Stage::Ready)?;
