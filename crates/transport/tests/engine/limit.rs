@@ -192,6 +192,32 @@ fn responses_go_while_a_request_waits_for_a_word() {
     assert_eq!(asker.sends(), [1]);
 }
 
+#[test]
+fn who_has_waited_for_a_word_is_paced_as_before() {
+    let mut engine = crate::laws::engine(1, &[("increase_timer", "1s"), ("byte_counter", "0")]);
+    let config = QpConfig { qpn: Some(QPN), peer: Qpn::new(9), law: 1, timeout: Span::ZERO, ..config() };
+    engine.create_qp(config).unwrap();
+    engine.control_set(QPN, "rc", "100Mb/s", Instant::ZERO).unwrap();
+    let mut asker = Asker { engine, now: Instant::ZERO };
+    asker.post(&[SEND; 4]);
+    assert_eq!(asker.sends(), [0]);
+    let gap = asker.engine.next_wakeup().unwrap().since(asker.now);
+    assert!(gap < Span::from_micros(20), "{gap}");
+    // The timer of the gap has still to be heard as the acknowledgement comes.
+    asker.now += Span::from_micros(20);
+    asker.is_answered(0, 1, 0);
+    assert_eq!(asker.sends(), [], "it waits for a word");
+    asker.now += Span::from_micros(50);
+    asker.is_answered(0, 1, 3);
+    assert_eq!(asker.sends(), [1]);
+    for psn in [2, 3] {
+        assert_eq!(asker.engine.next_wakeup().unwrap().since(asker.now), gap);
+        asker.now += gap;
+        asker.engine.wake(asker.now);
+        assert_eq!(asker.sends(), [psn]);
+    }
+}
+
 /// What a responder told of receive requests with each answer: the number of messages, and the code's.
 fn told_by(node: &Node) -> Vec<(u32, Option<u32>)> {
     let aeth = node.sent.iter().map(|packet| packet.header.aeth());
