@@ -140,6 +140,7 @@ impl Engine {
         let tells = self.profile(slot).credits;
         let responder = &mut self.qps[slot].responder;
         responder.receives += 1;
+        // Before the first message has ended nobody has been told anything.
         if tells && responder.receives == 1 && responder.msn != 0 {
             self.tell_of_receives(slot);
         }

@@ -253,7 +253,7 @@ impl Engine {
                 self.on_pull(now, slot, arrival)
             }
             Syndrome::Ack { credits } => {
-                let is_word = self.hear_credits(slot, aeth, credits);
+                let is_news = self.hear_credits(slot, aeth, credits);
                 let upto = at.wrapping_add(1);
                 let names = self.qps[slot].requester.notes.has(Notes::RECOVERING);
                 let mut progress = self.acknowledge(now, slot, upto);
@@ -265,7 +265,7 @@ impl Engine {
                         progress.octets += self.take_news(slot, drawn_by, false).unwrap_or(0);
                     }
                     // What tells of receive requests is no sign of a packet that has left the network.
-                    self.acknowledged_again(now, slot, upto, drawn_by, progress.moved || is_word);
+                    self.acknowledged_again(now, slot, upto, drawn_by, progress.moved || is_news);
                 }
                 if !progress.moved {
                     self.heard_again(now, slot, header);
