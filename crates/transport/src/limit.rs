@@ -19,13 +19,14 @@ use crate::requester::set_drawn_by;
 use crate::responder::ACK;
 use crate::timer::TimerId;
 use roci_units::{Instant, Psn, Span};
-use roci_wire::{Aeth, Header, Syndrome};
+use roci_wire::{Aeth, Header, Shape, Syndrome};
 
 /// How long who has no credit and nothing under way waits for a word before it goes beyond the limit. A program that has to be scheduled
 /// first posts its receive requests within this.
 const PATIENCE: Span = Span::from_micros(4_000);
 
-/// The same where the responder is known to tell unasked and a refusal would end the queue pair: only where the word was lost is it in vain.
+/// The same where a refusal would end the queue pair, for the first word and for each further one once the responder has told unasked: then
+/// only where the word was lost is it in vain.
 const PATIENCE_AT_RISK: Span = Span::from_micros(64_000);
 
 /// After so many waits without a word the responder is one that tells only when it is asked.
@@ -75,10 +76,14 @@ impl Engine {
         }
     }
 
-    /// The same of what brings data.
-    pub(crate) fn hear_credits_with(&mut self, slot: usize, header: &Header) {
-        if let Some(Syndrome::Ack { credits }) = Syndrome::from_u8(header.aeth().syndrome) {
-            self.hear_credits(slot, header.aeth(), credits);
+    /// The same of what brings data or a result.
+    pub(crate) fn hear_credits_with(&mut self, slot: usize, header: &Header) -> bool {
+        let aeth = header.aeth();
+        match Syndrome::from_u8(aeth.syndrome) {
+            Some(Syndrome::Ack { credits }) if header.opcode.shape().has(Shape::AETH) => {
+                self.hear_credits(slot, aeth, credits)
+            }
+            _ => false,
         }
     }
 
@@ -122,7 +127,8 @@ impl Engine {
         if words.silences >= SILENCES && !words.unasked {
             return false;
         }
-        let patience = if words.unasked && at_risk { PATIENCE_AT_RISK } else { PATIENCE };
+        let may_tell = words.unasked || words.silences == 0;
+        let patience = if may_tell && at_risk { PATIENCE_AT_RISK } else { PATIENCE };
         let until = *words.until.get_or_insert(now + patience);
         if until <= now {
             words.silences = words.silences.saturating_add(1);

@@ -121,7 +121,7 @@ impl Engine {
         let at = sequence(header.psn, expected);
         if after(at, expected) < 0 {
             self.acknowledge_response(slot, ACK, header, reaction);
-            return Err(Refusal::Duplicate);
+            return Err(self.came_before(now, slot, header));
         }
         if after(at, end) >= 0 || index == NONE {
             return Err(Refusal::UnexpectedResponse);
@@ -177,6 +177,7 @@ impl Engine {
             reaction.placement = Some(Placement { qpn, address, key: work.lkey, length, token });
         }
         let (pulled, granted) = (profile.layout == Layout::Ndp, profile.layout == Layout::Homa);
+        self.hear_credits_with(slot, header);
         self.pass(slot, work.number());
         if in_order {
             self.responses_came(now, slot, at.wrapping_add(1));
@@ -527,10 +528,11 @@ impl Engine {
         }
         let work = self.sends.get_mut(index);
         if work.has(flag::ANSWERED) {
-            return Err(Refusal::Duplicate);
+            return Err(self.came_before(now, slot, arrival.header));
         }
         // Its request may have to be sent again all the same, so that what it asks for stays as it is.
         (work.flags, work.address) = (work.flags | flag::ANSWERED, arrival.header.atomic_ack());
+        self.hear_credits_with(slot, arrival.header);
         let mut progress = self.acknowledge(now, slot, at.wrapping_add(1));
         if progress.implies_loss {
             progress.names = true;

@@ -34,6 +34,13 @@ pub(crate) struct Progress {
     pub(crate) names: bool,
 }
 
+impl Progress {
+    /// Whether it brought nothing, and tells of no loss either.
+    const fn is_none(self) -> bool {
+        !self.moved && self.octets == 0 && !self.implies_loss
+    }
+}
+
 /// What is kept of a request while one of its segments is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draft {
@@ -270,7 +277,13 @@ impl Engine {
                 if !progress.moved {
                     self.heard_again(now, slot, header);
                 }
-                self.acknowledged(now, slot, arrival, Class::ACK, progress);
+                let is_word = is_news && progress.is_none() && !header.flags.has(Flags::BECN);
+                if is_word {
+                    // It tells of receive requests alone. The time that it echoes is an old one, and says nothing of the path.
+                    self.arm(now, slot);
+                } else {
+                    self.acknowledged(now, slot, arrival, Class::ACK, progress);
+                }
                 Ok(())
             }
             Syndrome::Nak(NakCode::PsnSequenceError) => self.on_nak(now, slot, at, arrival),

@@ -10,7 +10,7 @@ use crate::token::Purpose;
 use crate::work::Status;
 use roci_control::Class;
 use roci_units::Instant;
-use roci_wire::Shape;
+use roci_wire::{Header, Shape};
 
 impl Engine {
     /// A deferred placement of READ data is done.
@@ -41,7 +41,7 @@ impl Engine {
         let una = self.qps[slot].requester.una;
         let at = sequence(header.psn, una);
         if after(at, una) < 0 {
-            return Err(Refusal::Duplicate);
+            return Err(self.came_before(now, slot, header));
         }
         if after(at, self.qps[slot].requester.high) >= 0 || !self.is_within_read(slot, at) {
             return Err(Refusal::UnexpectedResponse);
@@ -78,6 +78,16 @@ impl Engine {
         self.count_marks(now, slot, arrival, Class::READ_RESPONSE);
         self.arm(now, slot);
         Ok(())
+    }
+
+    /// READ data or a result that came before. What it tells of receive requests may be news all the same: it was answered again after some
+    /// were posted, and nothing else may say so.
+    #[cold]
+    pub(crate) fn came_before(&mut self, now: Instant, slot: usize, header: &Header) -> Refusal {
+        if self.hear_credits_with(slot, header) {
+            self.arm(now, slot);
+        }
+        Refusal::Duplicate
     }
 
     /// The next packet of READ data has not the length or the opcode that its place in the message has: the responder answers something
@@ -118,7 +128,7 @@ impl Engine {
         let una = self.qps[slot].requester.una;
         let at = sequence(header.psn, una);
         if after(at, una) < 0 {
-            return Err(Refusal::Duplicate);
+            return Err(self.came_before(now, slot, header));
         }
         if after(at, self.qps[slot].requester.high) >= 0 {
             return Err(Refusal::UnexpectedResponse);

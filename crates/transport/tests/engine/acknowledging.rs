@@ -14,7 +14,7 @@ use std::sync::Arc;
 const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
 
 /// An engine with a program of ours, or of the tests of programs.
-fn programmed(seed: u64, file: &[u8], initial: &[(&str, &str)]) -> Engine {
+pub(crate) fn programmed(seed: u64, file: &[u8], initial: &[(&str, &str)]) -> Engine {
     let mut engine = Engine::new(EngineConfig { seed, link: LINK, ..EngineConfig::default() });
     let image = Image::new("program", file, &Options { checked: false, ..Options::default() }).unwrap();
     let fallback = Law::from_settings("dcqcn", &[], LINK).unwrap();

@@ -50,9 +50,10 @@ impl Asker {
     }
 
     fn hears(&mut self, opcode: Opcode, psn: u32, msn: u32, syndrome: Syndrome) {
-        let mut header = Header::new(opcode, QPN, Psn::new(psn));
-        header.set_aeth(Aeth { syndrome: syndrome.to_u8(), msn });
-        header.payload = if opcode == Opcode::READ_RESPONSE_ONLY { 10 } else { 0 };
+        self.takes(answer(opcode, psn, msn, syndrome));
+    }
+
+    fn takes(&mut self, header: Header) {
         let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
         self.engine.receive(self.now, &arrival, &mut Reaction::default());
     }
@@ -60,6 +61,13 @@ impl Asker {
     fn is_answered(&mut self, psn: u32, msn: u32, credits: u8) {
         self.hears(Opcode::ACKNOWLEDGE, psn, msn, Syndrome::Ack { credits });
     }
+}
+
+fn answer(opcode: Opcode, psn: u32, msn: u32, syndrome: Syndrome) -> Header {
+    let mut header = Header::new(opcode, QPN, Psn::new(psn));
+    header.set_aeth(Aeth { syndrome: syndrome.to_u8(), msn });
+    header.payload = if opcode == Opcode::READ_RESPONSE_ONLY { 10 } else { 0 };
+    header
 }
 
 /// One that has sent a message, and has heard that there are so many receive requests more.
@@ -131,6 +139,59 @@ fn what_brings_data_tells_of_receive_requests_too() {
 }
 
 #[test]
+fn data_and_results_that_come_again_tell_of_receive_requests_that_were_posted_since() {
+    for (operation, opcode) in [
+        (READ, Opcode::READ_RESPONSE_ONLY),
+        (Operation::FetchAdd { va: 0, rkey: 1, add: 1 }, Opcode::ATOMIC_ACKNOWLEDGE),
+    ] {
+        for (recovery, layout) in TELLS {
+            let mut asker = Asker::new(QpConfig { recovery, layout, ..config() });
+            asker.post(&[SEND]);
+            assert_eq!(asker.sends(), [0]);
+            asker.is_answered(0, 1, 0);
+            let octets = if operation == READ { 10 } else { 8 };
+            asker.engine.post_send(asker.now, QPN, &request(1, operation, 0, octets)).unwrap();
+            let asked = asker.engine.transmit(asker.now).expect("nothing waits").header;
+            let answered = |credits| {
+                // Responses are numbered for themselves where they are acknowledged.
+                let psn = if recovery == Recovery::GoBackN || operation != READ { 1 } else { 0 };
+                let mut header = answer(opcode, psn, 2, Syndrome::Ack { credits });
+                if layout == Layout::Srnic && operation == READ {
+                    header.set_request_position(asked.request_position());
+                }
+                header
+            };
+            asker.takes(answered(1));
+            asker.post(&[SEND; 4]);
+            assert_eq!(asker.sends(), [2], "{recovery:?}");
+            asker.is_answered(2, 3, 0);
+            assert_eq!(asker.sends(), [], "{recovery:?}");
+            asker.takes(answered(3));
+            assert_eq!(asker.sends(), [3, 4], "{recovery:?}");
+        }
+    }
+}
+
+#[test]
+fn a_law_does_not_hear_of_what_tells_of_receive_requests_alone() {
+    let counts = include_bytes!("../../../control/tests/images/counts.elf");
+    let mut engine = crate::acknowledging::programmed(1, counts, &[]);
+    let config = QpConfig { qpn: Some(QPN), peer: Qpn::new(9), law: 1, timeout: Span::ZERO, ..config() };
+    engine.create_qp(config).unwrap();
+    let mut asker = Asker { engine, now: Instant::ZERO };
+    asker.post(&[SEND; 2]);
+    assert_eq!(asker.sends(), [0, 1]);
+    asker.is_answered(1, 2, 0);
+    asker.post(&[SEND]);
+    assert_eq!(asker.sends(), []);
+    asker.is_answered(1, 2, 1);
+    assert_eq!(asker.sends(), [2]);
+    asker.is_answered(2, 3, 0);
+    let heard = asker.engine.control_get(QPN, "heard", asker.now);
+    assert_eq!(heard, Some(roci_control::Value::Count(2)));
+}
+
+#[test]
 fn nothing_waits_where_credits_are_off_and_where_nothing_would_bring_an_answer() {
     let mut asker = told(Syndrome::CREDITS_OFF);
     asker.post(&[SEND; 5]);
@@ -169,6 +230,33 @@ fn who_has_often_waited_for_a_word_in_vain_waits_no_more_unless_one_comes() {
     for psn in 2..8 {
         asker.is_answered(psn - 1, psn, 0);
         assert_eq!(asker.sends_after_a_wait(), [psn], "it may have been lost");
+    }
+}
+
+#[test]
+fn who_may_not_be_refused_waits_longer_for_the_first_word_and_for_those_of_who_tells() {
+    let (short, long) = (Span::from_micros(4_000), Span::from_micros(64_000));
+    for (tells, waits) in [(false, [long, short, short]), (true, [long; 3])] {
+        let mut asker = Asker::new(QpConfig { rnr_retry: 0, ..config() });
+        asker.post(&[SEND]);
+        assert_eq!(asker.sends(), [0]);
+        asker.is_answered(0, 1, 0);
+        let mut psn = 0;
+        if tells {
+            asker.is_answered(0, 1, 1);
+            asker.post(&[SEND]);
+            assert_eq!(asker.sends(), [1]);
+            asker.is_answered(1, 2, 0);
+            psn = 1;
+        }
+        for wait in waits {
+            asker.post(&[SEND]);
+            let before = asker.now;
+            psn += 1;
+            assert_eq!(asker.sends_after_a_wait(), [psn]);
+            assert_eq!(asker.now.since(before), wait, "{tells}: {psn}");
+            asker.is_answered(psn, psn + 1, 0);
+        }
     }
 }
 
