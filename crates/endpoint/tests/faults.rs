@@ -5,8 +5,8 @@ mod common;
 
 use common::{Pair, WAIT, in_memory, pattern};
 use roci_endpoint::{
-    Backend, CompletionKind, Device, DeviceConfig, Faults, MemoryWire, Mtu, QpState, QueuePairBuilder,
-    Recovery, RecvWr, SendWr, Status,
+    Backend, CompletionKind, Device, DeviceConfig, Faults, MemoryWire, Mtu, Progress, QpState,
+    QueuePairBuilder, Recovery, RecvWr, SendWr, Status,
 };
 use roci_units::BitsPerSec;
 use roci_wire::Layout;
@@ -106,6 +106,32 @@ fn a_receiver_that_is_not_ready_is_waited_for() {
     assert_eq!(b.done().byte_len, 5);
     a.done();
     assert!(a.qp.counters().rnr > 0);
+}
+
+#[test]
+fn a_receive_request_that_is_posted_late_is_told_of_though_nobody_polls() {
+    let wire = MemoryWire::new(4);
+    let open = |address: &str, progress| {
+        let config =
+            DeviceConfig { backend: Backend::Memory(wire.clone()), progress, ..DeviceConfig::default() };
+        Device::open_with(address.parse().unwrap(), config).unwrap()
+    };
+    let a = open("10.0.0.1", DeviceConfig::default().progress);
+    let b = open("10.0.0.2", Progress::Caller);
+    let Pair { a, b, .. } = common::connect(&a, &b, |qp| qp.rnr_retry(0));
+    b.qp.post_recv(RecvWr::empty()).unwrap();
+    a.qp.post_send(SendWr::send_inline(&[])).unwrap();
+    b.done();
+    a.done();
+    let sent = b.device.counters().sent;
+    b.qp.post_recv(RecvWr::empty()).unwrap();
+    assert_eq!(b.device.counters().sent, sent + 1, "it went as the request was posted");
+    b.qp.post_recv(RecvWr::empty()).unwrap();
+    assert_eq!(b.device.counters().sent, sent + 1, "the peer has heard of one");
+    a.qp.post_send(SendWr::send_inline(&[])).unwrap();
+    b.done();
+    a.done();
+    assert_eq!(a.qp.counters().rnr, 0);
 }
 
 #[test]
