@@ -5,7 +5,7 @@
 
 use super::listener::{Space, random_port};
 use super::machine::{Id, Machine, Serving};
-use super::manager::{Asked, Core, Handle, Note, Offer};
+use super::manager::{Asked, Core, Handle, Note};
 use super::{CmError, ConnectionManager};
 use crate::io::sys::EventFd;
 use crate::queue_pair::can_be_peer;
@@ -43,8 +43,8 @@ impl ConnectionManager {
     /// [`DatagramListener::port`] tells. A port for connections of the same number is another one.
     ///
     /// # Errors
-    /// [`CmError::InUse`] where somebody listens there at this address, in this process or another; of 0, where no port is free.
-    /// [`CmError::Io`] where there are too many descriptors.
+    /// [`CmError::InUse`] where somebody listens there at this address, in this process or another, or has [answered](DatagramRequest) of
+    /// late; of 0, where no port is free. [`CmError::Io`] where there are too many descriptors.
     pub fn listen_datagrams(&self, port: u16) -> Result<DatagramListener, CmError> {
         let waits = Arc::new(EventFd::new()?);
         let mut core = self.handle.inner.core();
@@ -165,9 +165,9 @@ impl DatagramListener {
     fn next(&self, core: &mut Core) -> Option<DatagramRequest> {
         let queried = core.queried.get_mut(&datagram_service(self.port))?;
         let (id, from, request) = queried.pop()?;
-        let offer = queried.offer.clone();
-        core.notes.insert(id, Note::default());
-        Some(DatagramRequest { handle: self.handle.clone(), id: Some(id), from, request, _offer: offer })
+        let offer = Some(queried.offer.clone());
+        core.notes.insert(id, Note { offer, ..Note::default() });
+        Some(DatagramRequest { handle: self.handle.clone(), id: Some(id), from, request })
     }
 }
 
@@ -186,14 +186,16 @@ impl Drop for DatagramListener {
 }
 
 /// A peer asks where to send datagrams. Dropped, it is refused.
+///
+/// A peer does not say that it has heard the answer, and asks again where that was lost: it is told the same, without that anybody is
+/// asked here, until it has not asked for 8.6 s. So long the port stays taken for others at this address, although its listener may be
+/// dropped; a listener of this device may be there at once.
 #[derive(Debug)]
 pub struct DatagramRequest {
     handle: Arc<Handle>,
     id: Option<Id>,
     from: IpAddr,
     request: Box<ServiceRequest>,
-    /// By which the peer finds us if it asks again.
-    _offer: Arc<Offer>,
 }
 
 impl DatagramRequest {
@@ -232,8 +234,10 @@ impl DatagramRequest {
         let Some(id) = self.id.take() else { return false };
         let inner = &self.handle.inner;
         let mut core = inner.core();
-        core.notes.remove(&id);
         let is_said = core.machine.serve(inner.device.inner.now(), id, serving);
+        if !is_said {
+            core.notes.remove(&id);
+        }
         inner.pump(&mut core);
         is_said
     }

@@ -98,6 +98,8 @@ pub enum Event {
         /// The answer.
         reply: Box<ServiceReply>,
     },
+    /// What was said to who asked for the datagrams of a service is remembered no longer: a request that comes again is another one.
+    Forgotten(Id),
     /// It is over: the peer wished so, or has answered our wish.
     Disconnected(Id),
 }

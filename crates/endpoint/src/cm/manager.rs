@@ -278,7 +278,8 @@ pub(super) struct Note {
     pub(super) is_disconnected: bool,
     /// The queue pair that waits for the first request of a peer that has not said that it knows of it.
     pub(super) awaits: Option<Awaited>,
-    /// The service that the peer asked for, until it knows our answer: it may ask again, and is to find us.
+    /// The service that the peer asked for, until it knows our answer, or where it does not say so, until that is forgotten: it may ask
+    /// again, and is to find us.
     pub(super) offer: Option<Arc<Offer>>,
 }
 
@@ -471,7 +472,8 @@ impl Inner {
             debug_assert!(is_written, "a buffer is as long as a datagram");
         }
         while let Some(event) = core.machine.poll_event() {
-            core.has_news = true;
+            // What is forgotten is no news for anybody.
+            core.has_news |= !matches!(event, Event::Forgotten(_));
             match event {
                 Event::Asked { id, from, request } => {
                     // Who listens no longer has rejected all that waited.
@@ -502,6 +504,9 @@ impl Inner {
                     }
                 }
                 Event::Resolved { id, reply } => core.note(id, |note| note.resolved = Some(reply)),
+                Event::Forgotten(id) => {
+                    core.notes.remove(&id);
+                }
                 Event::Unanswered(id) => core.note(id, |note| note.is_unanswered = true),
                 Event::Disconnected(id) => core.note(id, |note| note.is_disconnected = true),
             }

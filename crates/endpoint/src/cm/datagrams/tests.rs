@@ -2,12 +2,16 @@
 
 use super::*;
 use crate::device::{Backend, Device, DeviceConfig};
-use crate::io::MemoryWire;
+use crate::io::{Faults, MemoryWire};
+use roci_units::Span;
 
 const WAIT: Duration = Duration::from_secs(10);
 
 fn managers() -> [ConnectionManager; 2] {
-    let wire = MemoryWire::new(1);
+    managers_at(&MemoryWire::new(1))
+}
+
+fn managers_at(wire: &MemoryWire) -> [ConnectionManager; 2] {
     [1, 2].map(|host| {
         let config = DeviceConfig { backend: Backend::Memory(wire.clone()), ..DeviceConfig::default() };
         let device = Device::open_with([10, 0, 0, host].into(), config).unwrap();
@@ -75,4 +79,79 @@ fn a_port_for_datagrams_is_none_for_connections() {
     assert!(matches!(there.listen_datagrams(7000), Err(CmError::InUse(7000))));
     drop(listener);
     assert!(there.listen_datagrams(7000).is_ok());
+}
+
+/// Lets all that is said from now on be lost, until the manager has said what it had to.
+fn losing<T>(wire: &MemoryWire, who: &ConnectionManager, does: impl FnOnce() -> T) -> T {
+    let address = who.handle.inner.device.address();
+    assert!(who.settle(WAIT));
+    wire.cut(address, true);
+    let done = does();
+    assert!(who.settle(WAIT), "what is lost has left");
+    wire.cut(address, false);
+    done
+}
+
+#[test]
+fn an_answer_that_was_lost_is_given_again_though_nobody_listens_any_more() {
+    let wire = MemoryWire::new(2);
+    let [near, there] = managers_at(&wire);
+    let listener = there.listen_datagrams(7000).unwrap();
+    let answered = || {
+        let core = there.handle.inner.core();
+        core.notes.values().filter(|note| note.offer.is_some()).count()
+    };
+    let mut asked = near.resolve_service(far(7000), None, b"").unwrap();
+    let request = listener.get_request(WAIT).unwrap();
+    losing(&wire, &there, || request.accept(Qpn::new(0x22), 1, b"first").unwrap());
+    // Another request is another one, and is not told what the first was.
+    let mut other = near.resolve_service(far(7000), None, b"").unwrap();
+    let request = listener.get_request(WAIT).unwrap();
+    losing(&wire, &there, || request.reject(b"second").unwrap());
+    drop(listener);
+    assert_eq!(answered(), 2, "the port is ours as long as an answer may be asked for again");
+    let told = asked.wait(WAIT).unwrap().unwrap();
+    assert_eq!((told.qpn, &told.private_data[..6]), (Qpn::new(0x22), &b"first\0"[..]));
+    match other.wait(WAIT) {
+        Err(CmError::Unresolved { status: status::REJECTED, private_data, .. }) => {
+            assert_eq!(&private_data[..7], b"second\0");
+        }
+        other => panic!("{other:?}"),
+    }
+    // It may have been lost once more.
+    assert_eq!(answered(), 2);
+    let inner = &there.handle.inner;
+    let mut core = inner.core();
+    core.machine.wake(inner.device.inner.now() + Span::from_millis(8_600));
+    inner.pump(&mut core);
+    assert!(core.notes.is_empty() && core.machine.is_empty());
+}
+
+#[test]
+fn each_who_asks_over_a_wire_that_loses_is_told_of_one_queue_pair_that_was_named_once() {
+    // Of two datagrams that are to arrive, so few are lost that eight requests in a row without an answer are none in 10⁵ runs.
+    const MANY: u32 = 20;
+    let wire = MemoryWire::new(3);
+    let [near, there] = managers_at(&wire);
+    let listener = there.listen_datagrams(7000).unwrap();
+    wire.set_faults(Faults { loss: 80, duplicate: 100, reorder: 100, ..Faults::default() });
+    let mut asked: Vec<_> =
+        (0..MANY).map(|who| near.resolve_service(far(7000), None, &who.to_be_bytes()).unwrap()).collect();
+    let (mut named, mut told) = (Vec::new(), vec![None; asked.len()]);
+    let mut seen = 0;
+    while told.contains(&None) {
+        seen = there.wait_news(seen, Duration::from_millis(10));
+        while let Some(request) = listener.get_request(Duration::ZERO) {
+            named.push(request.private_data()[..4].to_vec());
+            request.accept(Qpn::new(100 + u32::try_from(named.len()).unwrap()), 1, b"").unwrap();
+        }
+        for (asked, told) in asked.iter_mut().zip(&mut told).filter(|(_, told)| told.is_none()) {
+            *told = asked.wait(Duration::ZERO).unwrap().map(|peer| peer.qpn);
+        }
+    }
+    assert_eq!(named.len(), asked.len(), "nobody was asked twice");
+    for (who, qpn) in (0..MANY).zip(told) {
+        let place = named.iter().position(|named| *named == who.to_be_bytes()).unwrap();
+        assert_eq!(qpn, Some(Qpn::new(101 + u32::try_from(place).unwrap())));
+    }
 }

@@ -1,8 +1,9 @@
 //! Which queue pair takes the datagrams of a service: asked, and answered by who offers it (IBTA Vol 1 §12.11).
 //!
 //! A request is sent again until it is answered, and then nothing of it is remembered. Who is asked remembers a request until the user
-//! has answered, and the answer for a while, as it may have been lost and the request come again. Requests that the user has not answered
-//! count among those for connections, and answers are as few as connections that are over.
+//! has answered, and the answer for a while, as it may have been lost and the request come again: 8.6 s, from when it last came. That is
+//! longer than we ask, and Linux asks twice in that time (each 4.1 s). Requests that the user has not answered count among those for
+//! connections, and answers are as few as connections that are over.
 
 use super::{
     AGAIN, Event, Id, LATE, Machine, OVER_MAX, PATIENCE, RESPONSE_TIMEOUT, RETRIES, interval, patience,
@@ -87,8 +88,8 @@ impl Queries {
         self.all.contains_key(&id)
     }
 
-    /// Remembers it as it is now, until `query.timer`.
-    fn put(&mut self, id: u32, query: Query) {
+    /// Remembers it as it is now, until `query.timer`. Gives the oldest answer where there are too many.
+    fn put(&mut self, id: u32, query: Query) -> Option<u32> {
         self.stop(id);
         self.timers.insert((query.timer, id));
         match query.phase {
@@ -101,11 +102,8 @@ impl Queries {
             }
         }
         self.all.insert(id, query);
-        if self.answered.len() > OVER_MAX
-            && let Some(&(_, oldest)) = self.answered.first()
-        {
-            self.forget(oldest);
-        }
+        let (_, oldest) = self.answered.first()?;
+        (self.answered.len() > OVER_MAX).then_some(*oldest)
     }
 
     fn stop(&mut self, id: u32) {
@@ -115,14 +113,14 @@ impl Queries {
         }
     }
 
-    fn forget(&mut self, id: u32) {
+    /// Whether it was an answer.
+    fn forget(&mut self, id: u32) -> bool {
         self.stop(id);
-        if let Some(Query {
-            peer, phase: Phase::Asked { theirs, .. } | Phase::Answered { theirs, .. }, ..
-        }) = self.all.remove(&id)
-        {
+        let Some(Query { peer, phase, .. }) = self.all.remove(&id) else { return false };
+        if let Phase::Asked { theirs, .. } | Phase::Answered { theirs, .. } = phase {
             self.asked.remove(&(peer, theirs));
         }
+        matches!(phase, Phase::Answered { .. })
     }
 }
 
@@ -145,12 +143,13 @@ impl Machine {
         let mad = Mad { transaction, message: Message::Resolve(ServiceRequest { id, ..request }) };
         let (phase, timer) =
             (Phase::Asking { mad, retries: RETRIES, late: now + LATE }, now + interval(RESPONSE_TIMEOUT));
-        self.queries.put(id, Query { peer, phase, timer });
+        self.remember(id, Query { peer, phase, timer });
         self.outgoing.say(peer, mad);
         Id(id)
     }
 
-    /// Answers who asks for the datagrams of a service. `false` where nobody waits for it any more.
+    /// Answers who asks for the datagrams of a service. `false` where nobody waits for it any more. What is said is said again to who asks
+    /// again, until [`Event::Forgotten`]; but nothing is remembered of [`status::UNSUPPORTED`], for somebody may listen by then.
     pub fn serve(&mut self, now: Instant, id: Id, serving: &Serving) -> bool {
         let Some(&Query { peer, phase: Phase::Asked { theirs, transaction, service }, .. }) =
             self.queries.all.get(&id.0)
@@ -159,7 +158,11 @@ impl Machine {
         };
         let mad = Mad { transaction, message: serving.says(theirs, service) };
         let timer = now + patience(RESPONSE_TIMEOUT, RETRIES);
-        self.queries.put(id.0, Query { peer, phase: Phase::Answered { theirs, mad }, timer });
+        if serving.status == status::UNSUPPORTED {
+            self.forget_query(id.0);
+        } else {
+            self.remember(id.0, Query { peer, phase: Phase::Answered { theirs, mad }, timer });
+        }
         self.answered(peer);
         self.outgoing.say(peer, mad);
         true
@@ -168,7 +171,19 @@ impl Machine {
     /// The answer is of no interest any more. The peer need not know: it has kept nothing, or only for a while.
     pub fn forget_service(&mut self, id: Id) {
         if matches!(self.queries.all.get(&id.0), Some(Query { phase: Phase::Asking { .. }, .. })) {
-            self.queries.forget(id.0);
+            self.forget_query(id.0);
+        }
+    }
+
+    fn remember(&mut self, id: u32, query: Query) {
+        if let Some(oldest) = self.queries.put(id, query) {
+            self.forget_query(oldest);
+        }
+    }
+
+    fn forget_query(&mut self, id: u32) {
+        if self.queries.forget(id) {
+            self.events.push_back(Event::Forgotten(Id(id)));
         }
     }
 
@@ -181,14 +196,14 @@ impl Machine {
                 // The answer was lost.
                 Phase::Answered { mad, .. } if mad.transaction == transaction => {
                     let timer = now + patience(RESPONSE_TIMEOUT, RETRIES);
-                    self.queries.put(id, Query { timer, ..query });
+                    self.remember(id, Query { timer, ..query });
                     self.outgoing.say(from, mad);
                     return;
                 }
                 // Another request of one that has begun anew, by a number that it had before.
-                Phase::Answered { .. } => self.queries.forget(id),
+                Phase::Answered { .. } => self.forget_query(id),
                 _ => {
-                    self.queries.put(id, Query { timer: now + PATIENCE, ..query });
+                    self.remember(id, Query { timer: now + PATIENCE, ..query });
                     return;
                 }
             }
@@ -208,7 +223,7 @@ impl Machine {
         }
         let id = self.draw();
         let phase = Phase::Asked { theirs, transaction, service };
-        self.queries.put(id, Query { peer: from, phase, timer: now + PATIENCE });
+        self.remember(id, Query { peer: from, phase, timer: now + PATIENCE });
         self.wait_for_user(from);
         self.events.push_back(Event::Queried { id: Id(id), from, request: Box::new(*request) });
     }
@@ -224,10 +239,10 @@ impl Machine {
         if reply.status == status::UNSUPPORTED && now < late {
             // It remembers nothing of the request, which may be the first next time.
             let phase = Phase::Asking { mad, retries: RETRIES, late };
-            self.queries.put(id, Query { phase, timer: now + AGAIN, ..query });
+            self.remember(id, Query { phase, timer: now + AGAIN, ..query });
             return;
         }
-        self.queries.forget(id);
+        self.forget_query(id);
         self.events.push_back(Event::Resolved { id: Id(id), reply: Box::new(*reply) });
     }
 
@@ -243,7 +258,7 @@ impl Machine {
             match query.phase {
                 Phase::Asking { mad, retries, late } if retries > 0 => {
                     let phase = Phase::Asking { mad, retries: retries - 1, late };
-                    self.queries.put(id, Query { phase, timer: now + interval(RESPONSE_TIMEOUT), ..query });
+                    self.remember(id, Query { phase, timer: now + interval(RESPONSE_TIMEOUT), ..query });
                     self.outgoing.say(query.peer, mad);
                     continue;
                 }
@@ -255,7 +270,7 @@ impl Machine {
                 }
                 Phase::Answered { .. } => {}
             }
-            self.queries.forget(id);
+            self.forget_query(id);
         }
     }
 }

@@ -140,6 +140,38 @@ fn a_peer_that_asks_again_is_answered_by_whom_it_asked_though_that_one_has_cease
     other.listen(7000).unwrap();
 }
 
+/// As above of the datagrams of a service, of which no peer says that it has heard the answer.
+#[test]
+fn who_asks_again_for_datagrams_is_told_the_same_though_another_would_listen_by_then() {
+    const WAIT: Duration = Duration::from_secs(10);
+    let devices = [(); 3].map(|()| Device::open([127, 0, 5, 21].into()).unwrap());
+    let [asking, answering, other] = devices.each_ref().map(|device| ConnectionManager::new(device).unwrap());
+    let listener = answering.listen_datagrams(7000).unwrap();
+    let mut asked = asking.resolve_service(([127, 0, 5, 21], 7000).into(), None, b"").unwrap();
+    let request = listener.get_request(WAIT).unwrap();
+    drop(listener);
+    // Without a buffer the answer does not leave, and this one is lost.
+    let inner = &answering.handle.inner;
+    while inner.core().free.len() < SENDS {
+        std::thread::yield_now();
+    }
+    let away = std::mem::take(&mut inner.core().free);
+    request.accept(Qpn::new(0x22), 1, b"").unwrap();
+    assert!(inner.core().machine.poll_transmit().is_some());
+    inner.core().free.extend(away);
+    assert!(matches!(other.listen_datagrams(7000), Err(CmError::InUse(7000))), "the port is not free yet");
+    drop(answering.listen_datagrams(7000).unwrap());
+    let told = asked.wait(WAIT).unwrap().unwrap();
+    assert_eq!(told.qpn, Qpn::new(0x22));
+    // Nobody knows whether it was heard.
+    assert!(matches!(other.listen_datagrams(7000), Err(CmError::InUse(7000))));
+    let mut core = inner.core();
+    core.machine.wake(inner.device.inner.now() + roci_units::Span::from_millis(8_600));
+    inner.pump(&mut core);
+    drop(core);
+    other.listen_datagrams(7000).unwrap();
+}
+
 #[test]
 fn a_manager_stays_until_what_it_said_last_has_left() {
     let manager = manager(Clock::new());

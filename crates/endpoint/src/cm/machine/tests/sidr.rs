@@ -115,6 +115,7 @@ fn a_request_that_comes_again_is_one_and_gets_the_same_answer() {
     // One that has begun anew asks by the same number.
     machine.listen_datagrams(DATAGRAMS);
     machine.handle(Instant::ZERO, address(0), &query(9, 2));
+    assert_eq!(machine.poll_event(), Some(Event::Forgotten(id)));
     assert!(machine.poll_transmit().is_none() && machine.poll_event().as_ref().and_then(queried).is_some());
     // Another's is another.
     machine.handle(Instant::ZERO, address(3), &query(9, 1));
@@ -123,6 +124,47 @@ fn a_request_that_comes_again_is_one_and_gets_the_same_answer() {
         machine.wake(at);
     }
     assert!(machine.is_empty() && machine.pending == 0 && machine.pending_of.is_empty());
+}
+
+#[test]
+fn an_answer_is_remembered_until_long_after_it_was_asked_for_last_and_then_a_request_is_a_new_one() {
+    let mut machine = Machine::new(2, drawing(16));
+    machine.listen_datagrams(DATAGRAMS);
+    machine.handle(Instant::ZERO, address(0), &query(9, 1));
+    let id = machine.poll_event().as_ref().and_then(queried).unwrap();
+    machine.serve(Instant::ZERO, id, &serving(0x22));
+    assert_eq!(answers(&mut machine), [(0, 0x22)]);
+    // Linux asks 15 times more, each after 4.096 s; of three one is lost.
+    let mut now = Instant::ZERO;
+    for asked in 1..=15 {
+        now += Span::from_millis(4_096);
+        machine.wake(now);
+        if asked % 3 != 0 {
+            machine.handle(now, address(0), &query(9, 1));
+            assert_eq!(answers(&mut machine), [(0, 0x22)]);
+        }
+        assert_eq!(machine.poll_event(), None, "nobody is asked again");
+    }
+    let end = machine.poll_timeout().unwrap();
+    assert_eq!(end + Span::from_millis(4_096), now + patience(RESPONSE_TIMEOUT, RETRIES));
+    machine.wake(end);
+    assert_eq!(machine.poll_event(), Some(Event::Forgotten(id)));
+    assert!(machine.is_empty() && machine.poll_event().is_none());
+    machine.handle(end, address(0), &query(9, 1));
+    assert!(machine.poll_event().as_ref().and_then(queried).is_some_and(|other| other != id));
+}
+
+#[test]
+fn nothing_is_remembered_of_that_nobody_listens_for_somebody_may_when_it_comes_again() {
+    let mut machine = Machine::new(2, drawing(17));
+    machine.listen_datagrams(DATAGRAMS);
+    machine.handle(Instant::ZERO, address(0), &query(9, 1));
+    let id = machine.poll_event().as_ref().and_then(queried).unwrap();
+    assert!(machine.serve(Instant::ZERO, id, &Serving::not(status::UNSUPPORTED, Private::NONE)));
+    assert_eq!(answers(&mut machine), [(status::UNSUPPORTED, 0)]);
+    assert!(machine.is_empty() && machine.pending == 0 && machine.poll_event().is_none());
+    machine.handle(Instant::ZERO, address(0), &query(9, 1));
+    assert!(machine.poll_event().as_ref().and_then(queried).is_some());
 }
 
 #[test]
@@ -166,6 +208,8 @@ fn so_much_is_remembered_of_requests_that_are_open_and_of_answers_and_no_more() 
         let asked = machine.poll_event().as_ref().and_then(queried).unwrap();
         machine.serve(late, asked, &serving(id));
         assert_eq!(answers(&mut machine), [(0, id)]);
+        let is_full = id > u32::try_from(OVER_MAX).unwrap();
+        assert_eq!(matches!(machine.poll_event(), Some(Event::Forgotten(_))), is_full);
     }
     assert_eq!(machine.len(), OVER_MAX);
 }
