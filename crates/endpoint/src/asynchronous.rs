@@ -18,11 +18,37 @@
 //! # }
 //! ```
 //!
+//! Datagrams have no connection, and a task waits for which queue pair takes them:
+//!
+//! ```no_run
+//! use roci_endpoint::cm::{ConnectionManager, UDP_Q_KEY};
+//! use roci_endpoint::{Device, SendWr};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = Device::open("10.0.0.1".parse()?)?;
+//! let (pd, cq) = (device.alloc_pd(), device.create_cq()?);
+//! let qp = pd.create_qp(&cq, &cq).datagrams(UDP_Q_KEY).build()?;
+//! let manager = ConnectionManager::new(&device)?;
+//!
+//! // Who waits:
+//! let listener = manager.listen_datagrams(7471)?;
+//! let request = listener.get_request_async().await;
+//! request.accept(qp.qp_num(), UDP_Q_KEY, b"")?;
+//! // Who asks:
+//! let peer = manager.resolve_service_async("10.0.0.2:7471".parse()?, None, b"").await?;
+//! qp.post_send(SendWr::datagram_inline(b"hello", peer.address, peer.qpn, peer.q_key))?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The device keeps its own threads ([`Progress::Thread`](crate::Progress::Thread)), which a task relies on: with
 //! [`Progress::Caller`](crate::Progress::Caller) nothing would wake it. All futures may be dropped at any time; nothing is
 //! lost by that but what they waited for. Those of connection set-up run on any executor.
 
-use crate::cm::{CmError, ConnParam, ConnectRequest, Connection, ConnectionManager, Listener};
+use crate::cm::{
+    CmError, ConnParam, ConnectRequest, Connection, ConnectionManager, DatagramListener, DatagramPeer,
+    DatagramRequest, Listener, Resolving,
+};
 use crate::completion::CompletionQueue;
 use crate::event::{Event, Events};
 use crate::queue_pair::QueuePair;
@@ -188,6 +214,37 @@ impl ConnectionManager {
         param: &ConnParam,
     ) -> Result<Connection, CmError> {
         self.request(qp, to, param)?.answered(qp).await
+    }
+
+    /// As [`resolve_service`](Self::resolve_service), and waits for the answer. Where the future is dropped, it is given up.
+    ///
+    /// # Errors
+    /// As there, and as [`Resolving::wait`].
+    pub async fn resolve_service_async(
+        &self,
+        to: SocketAddr,
+        from: Option<u16>,
+        private_data: &[u8],
+    ) -> Result<DatagramPeer, CmError> {
+        self.resolve_service(to, from, private_data)?.answered_async().await
+    }
+}
+
+impl Resolving {
+    /// As [`wait`](Self::wait), for as long as it takes. A future that is dropped loses nothing: what was asked for may be waited for
+    /// again.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn answered_async(&mut self) -> Result<DatagramPeer, CmError> {
+        self.answered().await
+    }
+}
+
+impl DatagramListener {
+    /// As [`get_request`](Self::get_request), for as long as it takes.
+    pub async fn get_request_async(&self) -> DatagramRequest {
+        self.asked().await
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use roci_endpoint::asynchronous::{AsyncCompletionQueue, AsyncEvents};
-use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
+use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager, UDP_Q_KEY};
 use roci_endpoint::{
     Access, Backend, Change, Device, DeviceConfig, Event, MemoryRegion, MemoryWire, QueuePair, RecvWr,
     RemoteMemory, SendWr, Transition, WorkCompletion,
@@ -127,6 +127,85 @@ fn a_refusal_wakes_who_waits() {
         let param = ConnParam::default();
         let (asked, ()) = tokio::join!(asking.connect_async(&qp, to, &param), refused);
         assert!(matches!(asked, Err(CmError::Rejected { reason: 28, .. })), "{asked:?}");
+    });
+}
+
+#[test]
+fn a_task_that_asks_where_datagrams_go_and_the_one_that_tells_it_are_of_one_thread() {
+    const TASKS: usize = 3;
+    let wire = MemoryWire::new(7);
+    let (near, far) = (device(&wire, "10.0.0.1"), device(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let listener = answering.listen_datagrams(0).unwrap();
+    let to = SocketAddr::new(far.address(), listener.port());
+    let end = |device: &Device| {
+        let (pd, cq) = (device.alloc_pd(), AsyncCompletionQueue::new(device.create_cq().unwrap()).unwrap());
+        let qp = pd.create_qp(cq.get_ref(), cq.get_ref()).datagrams(UDP_Q_KEY).build().unwrap();
+        let region = pd.reg_mr(vec![0; 64 * TASKS], Access::LOCAL_WRITE).unwrap();
+        (0..TASKS).for_each(|number| {
+            let buffer = region.buffer(64 * number..64 * (number + 1)).unwrap();
+            qp.post_recv(RecvWr::new(buffer)).unwrap();
+        });
+        (qp, cq, region)
+    };
+    let server = async {
+        let (qp, cq, _region) = end(&far);
+        for _ in 0..TASKS {
+            let request = listener.get_request_async().await;
+            request.accept(qp.qp_num(), UDP_Q_KEY, b"me").unwrap();
+        }
+        for _ in 0..TASKS {
+            let heard = cq.poll().await.unwrap();
+            assert!(heard.is_ok() && heard.source.is_some(), "{heard:?}");
+            let (address, qpn) = heard.source.unwrap();
+            let octets = heard.into_buffer().unwrap().to_vec();
+            let answer = SendWr::datagram_inline(&octets[..1], address, qpn, UDP_Q_KEY);
+            qp.post_send(answer.unsignaled()).unwrap();
+        }
+    };
+    let client = async |number: u8| {
+        let (qp, cq, _region) = end(&near);
+        let peer = asking.resolve_service_async(to, None, &[number]).await.unwrap();
+        assert_eq!(&peer.private_data[..3], b"me\0");
+        let hello = SendWr::datagram_inline(&[number], peer.address, peer.qpn, peer.q_key);
+        qp.post_send(hello.unsignaled()).unwrap();
+        let heard = cq.poll().await.unwrap();
+        assert_eq!(heard.into_buffer().unwrap().to_vec()[0], number);
+    };
+    block_on(async { tokio::join!(server, client(1), client(2), client(3)) });
+}
+
+#[test]
+fn who_waits_for_a_queue_pair_of_datagrams_hears_of_a_refusal_and_may_stop_and_wait_again() {
+    let wire = MemoryWire::new(8);
+    let (near, far) = (device(&wire, "10.0.0.1"), device(&wire, "10.0.0.2"));
+    let (asking, answering) = (ConnectionManager::new(&near).unwrap(), ConnectionManager::new(&far).unwrap());
+    let listener = answering.listen_datagrams(7000).unwrap();
+    let to = SocketAddr::new(far.address(), 7000);
+    block_on(async {
+        let mut asked = asking.resolve_service(to, None, b"").unwrap();
+        let early = tokio::time::timeout(Duration::from_millis(20), asked.answered_async()).await;
+        assert!(early.is_err(), "nobody has answered: {early:?}");
+        let request = listener.get_request_async().await;
+        let refused = async { request.reject(b"full").unwrap() };
+        let (told, ()) = tokio::join!(asked.answered_async(), refused);
+        match told {
+            Err(CmError::Unresolved { peer, private_data, .. }) => {
+                assert_eq!((peer, &private_data[..5]), (to, &b"full\0"[..]));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(asked.answered_async().await, Err(CmError::Gone)), "it is told once");
+        // Nobody waits any more for what was asked for, and none who listens is lost with a future.
+        let early = tokio::time::timeout(Duration::from_millis(20), listener.get_request_async()).await;
+        assert!(early.is_err());
+        let (told, ()) = tokio::join!(asking.resolve_service_async(to, None, b""), async {
+            listener.get_request_async().await.accept(roci_endpoint::Qpn::new(5), 1, b"").unwrap();
+        });
+        assert_eq!(told.unwrap().qpn.get(), 5);
+        drop(listener);
+        let gone = asking.resolve_service_async(to, None, b"").await;
+        assert!(matches!(gone, Err(CmError::Unresolved { status: 1, .. })), "{gone:?}");
     });
 }
 

@@ -107,6 +107,12 @@ impl Resolving {
         answer.transpose()
     }
 
+    /// The same for as long as it takes, for a task.
+    #[cfg(feature = "tokio")]
+    pub(crate) async fn answered(&self) -> Result<DatagramPeer, CmError> {
+        self.handle.inner.when(|core| self.answer(core)).await
+    }
+
     fn answer(&self, core: &mut Core) -> Option<Result<DatagramPeer, CmError>> {
         let Some(note) = core.notes.get_mut(&self.id) else { return Some(Err(CmError::Gone)) };
         let peer = self.to;
@@ -160,6 +166,12 @@ impl DatagramListener {
     /// Waits up to `timeout` for somebody to ask; `None` where nobody did.
     pub fn get_request(&self, timeout: Duration) -> Option<DatagramRequest> {
         self.handle.inner.wait(timeout, |core| self.next(core))
+    }
+
+    /// The next that asks, for a task.
+    #[cfg(feature = "tokio")]
+    pub(crate) async fn asked(&self) -> DatagramRequest {
+        self.handle.inner.when(|core| self.next(core)).await
     }
 
     fn next(&self, core: &mut Core) -> Option<DatagramRequest> {
