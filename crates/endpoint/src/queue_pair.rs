@@ -1,5 +1,7 @@
 //! Queue pairs and shared receive queues.
 
+mod datagrams;
+
 use crate::completion::CompletionQueue;
 use crate::congestion;
 use crate::counters::Counters;
@@ -219,20 +221,6 @@ impl QueuePairBuilder {
     /// effect on other layouts than the standard one.
     pub fn lone_writes(mut self, lone: bool) -> Self {
         self.config.lone_writes = lone;
-        self
-    }
-
-    /// Makes it a datagram queue pair (UD) with this queue key.
-    pub fn datagrams(mut self, q_key: u32) -> Self {
-        (self.config.service, self.config.q_key) = (Service::Ud, q_key);
-        self
-    }
-
-    /// Gives it number 1, to which connection management is addressed; a device can have it once. The devices at an address have it
-    /// together: each gets those datagrams that concern it, as they say by the remainder of the id that they bear, and one gets what says
-    /// nothing of the kind.
-    pub fn management(mut self) -> Self {
-        self.management = true;
         self
     }
 

@@ -145,6 +145,69 @@ fn datagrams_reach_a_queue_pair_that_knows_nobody_and_can_be_answered() {
 }
 
 #[test]
+fn datagrams_and_messages_share_a_receive_queue_and_the_former_leave_room_for_a_header() {
+    const KEY: u32 = 77;
+    let Pair { a, b, .. } = in_memory(16, |qp| qp);
+    let events = b.device.events().unwrap();
+    let srq = b.pd.create_srq(8);
+    let build = || b.pd.create_qp(&b.cq, &b.cq).srq(&srq);
+    let [one, other] = [(); 2].map(|()| build().datagrams(KEY).header_room(40).build().unwrap());
+    let (from, to) = (a.pd.create_qp(&a.cq, &a.cq).build().unwrap(), build().build().unwrap());
+    from.connect(to.info()).unwrap();
+    to.connect(from.info()).unwrap();
+    let asks = a.pd.create_qp(&a.cq, &a.cq).datagrams(KEY).build().unwrap();
+    let say = |octets: &[u8], qp: &QueuePair| {
+        asks.post_send(SendWr::datagram_inline(octets, b.device.address(), qp.qp_num(), KEY).imm(9)).unwrap();
+        a.done();
+    };
+    let post = |id: usize, length: usize| {
+        let buffer = b.own.buffer(100 * id..100 * id + length).unwrap();
+        srq.post_recv(RecvWr::new(buffer).wr_id(id as u64)).unwrap();
+    };
+    // What nobody has room for is dropped, and nobody hears of it.
+    say(b"lost", &one);
+    settle(&b, 1);
+    (1..=5).for_each(|id| post(id, if id == 3 { 44 } else { 60 }));
+    srq.set_limit(2).unwrap();
+    say(b"hello", &one);
+    let received = b.done();
+    assert_eq!((received.wr_id, received.qp_num, received.byte_len), (1, one.qp_num(), 5));
+    assert_eq!((received.source, received.imm()), (Some((a.device.address(), asks.qp_num())), Some(9)));
+    let octets = received.into_buffer().unwrap().to_vec();
+    assert_eq!((&octets[..40], &octets[40..45]), (&[0; 40][..], &b"hello"[..]));
+    // The next is a message's, which begins where the request does.
+    from.post_send(SendWr::send_inline(b"message")).unwrap();
+    a.done();
+    let received = b.done();
+    assert_eq!((received.wr_id, received.qp_num, received.byte_len), (2, to.qp_num(), 7));
+    assert_eq!(&received.into_buffer().unwrap().to_vec()[..7], b"message");
+    // One that is too long ends the request that it took, and nothing else.
+    say(b"too long", &other);
+    let failed = b.wait();
+    assert_eq!(
+        (failed.wr_id, failed.qp_num, failed.status),
+        (3, other.qp_num(), roci_endpoint::Status::LocalLengthError)
+    );
+    assert_eq!(failed.into_buffer().unwrap().to_vec(), [0; 44]);
+    assert_eq!(events.poll(), None);
+    say(b"next", &other);
+    assert_eq!(events.wait(WAIT).unwrap(), roci_endpoint::Event::SrqLimitReached(srq.srq_num()));
+    let received = b.done();
+    assert_eq!((received.wr_id, received.qp_num), (4, other.qp_num()));
+    // One that has failed takes none any more, and says so; the others go on.
+    let fail = roci_endpoint::Change {
+        transition: Some(roci_endpoint::Transition::Fail),
+        ..roci_endpoint::Change::default()
+    };
+    other.modify(&fail).unwrap();
+    assert_eq!(events.wait(WAIT).unwrap(), roci_endpoint::Event::LastReceiveReached(other.qp_num()));
+    say(b"nobody", &other);
+    say(b"", &one);
+    let received = b.done();
+    assert_eq!((received.wr_id, received.qp_num, received.byte_len), (5, one.qp_num(), 0));
+}
+
+#[test]
 fn what_is_for_queue_pair_1_reaches_that_endpoint_at_the_address_whom_it_concerns() {
     const KEY: u32 = 0x8001_0000;
     let address = "127.0.0.31".parse().unwrap();

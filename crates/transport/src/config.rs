@@ -214,6 +214,9 @@ pub struct QpConfig {
     pub credits: bool,
     /// The queue key, for datagrams.
     pub q_key: u32,
+    /// Octets at the front of a receive request that a datagram leaves free, for the header that the world puts there: 40 in verbs (IBTA
+    /// Vol 1 §11.4.1.2). The request has to have room for both.
+    pub header_room: u8,
     /// When it is made, which a program is told that opens it.
     pub created: Instant,
     /// What is deferred.
@@ -250,6 +253,7 @@ impl Default for QpConfig {
             srq: None,
             credits: false,
             q_key: 0,
+            header_room: 0,
             created: Instant::ZERO,
             deferred: Deferred::default(),
         }

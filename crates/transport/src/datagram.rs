@@ -47,13 +47,15 @@ impl Engine {
         if deth.q_key != profile.q_key || header.payload > profile.mtu || trimmed {
             return Err(Refusal::Datagram);
         }
-        let deferred = profile.deferred.placement;
+        let (deferred, room) = (profile.deferred.placement, u32::from(profile.header_room));
         let recv = self.next_recv(slot).ok_or(Refusal::Datagram)?;
         let RecvWork { request, is_void, .. } = *self.recvs.get(recv);
         self.recvs.remove(recv);
         let length = u32::from(header.payload);
         let qpn = self.qps[slot].common.qpn;
-        let status = match (length > request.length, is_void) {
+        // One that is too long for its request ends that with an error, which concerns the queue pair no further: whoever knows the queue
+        // key may have sent it (Soft-RoCE does the same of a shared receive queue, and else drops the datagram).
+        let status = match (length + room > request.length, is_void) {
             (true, _) => Status::LocalLengthError,
             (_, true) => Status::LocalProtectionError,
             _ => Status::Success,
@@ -75,7 +77,7 @@ impl Engine {
                 let number = self.aside(slot).inbound.push(Step::Placement(false));
                 self.token(slot, Purpose::Inbound, number)
             });
-            let (address, key) = (request.address, request.lkey);
+            let (address, key) = (request.address.wrapping_add(room.into()), request.lkey);
             reaction.placement = Some(Placement { qpn, address, key, length, token });
         }
         self.tell_receiver(slot, completion);

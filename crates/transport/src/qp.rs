@@ -328,6 +328,7 @@ pub(crate) struct Profile {
     pub(crate) priority: u8,
     pub(crate) retry: u8,
     pub(crate) rnr_retry: u8,
+    pub(crate) header_room: u8,
     /// The code of the wait that our RNR NAKs ask for.
     pub(crate) rnr_timer: u8,
     pub(crate) max_rd_atomic: u8,
@@ -489,6 +490,7 @@ impl Profile {
             pd: config.pd,
             srq: config.srq,
             q_key: config.q_key,
+            header_room: config.header_room,
             max_in_flight,
             mtu: config.mtu,
             middle_octets: middle_octets_streamed(config.layout, config.mtu),

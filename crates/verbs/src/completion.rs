@@ -7,7 +7,7 @@ use crate::posting::{self, Note};
 use crate::reading::{self, Reading};
 use crate::{abi, code, errno, none};
 use libc::{c_int, c_uint, c_void};
-use roci_endpoint::{Buffer, CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
+use roci_endpoint::{CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
 use std::cell::UnsafeCell;
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -246,6 +246,17 @@ pub(crate) fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> 
     }
     // Held until all is in its place: memory is not given back meanwhile.
     let mut special = context.special();
+    if is_datagram {
+        if let Some((address, qpn)) = it.source.filter(|_| it.status == Status::Success) {
+            wc.src_qp = qpn.get();
+            wc.wc_flags |= abi::wc::GRH;
+            if !posting::put_header(it.into_buffers(), context, address, wc.byte_len) {
+                wc.status = abi::wc::LOC_PROT_ERR;
+            }
+            wc.byte_len += abi::GRH;
+        }
+        return Some(wc);
+    }
     match special.take(it.qp_num.get(), it.wr_id)? {
         Note::Atomic { wr_id, signaled, mut into } => {
             wc.wr_id = wr_id;
@@ -256,19 +267,6 @@ pub(crate) fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> 
                 let _ = into.write(0, &it.original.to_ne_bytes());
             }
             (signaled || wc.status != abi::wc::SUCCESS).then_some(wc)
-        }
-        Note::Datagram { wr_id, header } => {
-            wc.wr_id = wr_id;
-            if let Some((address, qpn)) = it.source {
-                if !header.iter().all(Buffer::is_there) {
-                    wc.status = abi::wc::LOC_PROT_ERR;
-                }
-                wc.src_qp = qpn.get();
-                wc.wc_flags |= abi::wc::GRH;
-                posting::put_header(header, context, address, wc.byte_len);
-                wc.byte_len += abi::GRH;
-            }
-            Some(wc)
         }
     }
 }

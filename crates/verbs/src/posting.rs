@@ -19,8 +19,6 @@ pub(crate) const PARTS: c_int = 32;
 pub(crate) enum Note {
     /// The result of an atomic goes there.
     Atomic { wr_id: u64, signaled: bool, into: Buffer },
-    /// The header of a datagram goes there.
-    Datagram { wr_id: u64, header: Vec<Buffer> },
 }
 
 /// All of them, by the names under which their requests were posted.
@@ -66,8 +64,9 @@ pub(crate) fn has_datagrams(context: &Context, number: u32) -> Option<bool> {
     alive.get(&number).map(|it| unsafe { &*it.0 }.is_datagrams())
 }
 
-/// Puts the header before a datagram of `length` octets from `source`.
-pub(crate) fn put_header(places: Vec<Buffer>, context: &Context, source: IpAddr, length: u32) {
+/// Puts the header before a datagram of `length` octets from `source`, at the front of what it was received into; whether the memory is
+/// there still.
+pub(crate) fn put_header(places: Vec<Buffer>, context: &Context, source: IpAddr, length: u32) -> bool {
     // UDP, BTH, DETH and the ICRC lie between.
     const BETWEEN: u32 = 8 + 12 + 8 + 4;
     let length = u16::try_from(length + BETWEEN).unwrap_or(u16::MAX);
@@ -75,10 +74,12 @@ pub(crate) fn put_header(places: Vec<Buffer>, context: &Context, source: IpAddr,
     let mut rest = &octets[..];
     for mut place in places {
         let (now, later) = rest.split_at(rest.len().min(place.len()));
-        // It is as long as what is put there.
-        let _ = place.write(0, now);
+        if !now.is_empty() && (!place.is_there() || place.write(0, now).is_err()) {
+            return false;
+        }
         rest = later;
     }
+    rest.is_empty()
 }
 
 /// What a request is to do, without what it takes.
@@ -353,70 +354,31 @@ unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
     request(qp, &asked, data)
 }
 
-/// A queue pair of datagrams.
-#[derive(Clone, Copy)]
-struct Datagrams {
-    number: u32,
-    domain: *mut abi::Pd,
-}
-
-/// A receive request of `most` parts at most; for the queue pair of `datagrams` the first octets are a header's, under the name that is given as well.
-unsafe fn receive(
-    context: &Context,
-    wr: &abi::RecvWr,
-    most: u32,
-    datagrams: Option<Datagrams>,
-) -> Result<(RecvWr, Option<u64>), c_int> {
-    let (list, regions) = (parts(wr.sg_list, wr.num_sge, most)?, &context.regions);
-    let mut name = None;
-    let mut into = if let Some(Datagrams { number, domain }) = datagrams {
-        let (front, rest) = split(list, abi::GRH).ok_or(libc::EINVAL)?;
-        if !regions.may_be_filled(domain, &front) {
-            return Err(libc::EINVAL);
-        }
-        let (header, rest) = (buffers(regions, &front)?, buffers(regions, &rest)?);
-        let note = Note::Datagram { wr_id: wr.wr_id, header };
-        name = Some(context.special().keep(number, note));
-        rest
-    } else {
-        buffers(regions, list)?
-    };
+/// A receive request of `most` parts at most, and of `least` octets at least.
+unsafe fn receive(context: &Context, wr: &abi::RecvWr, most: u32, least: u32) -> Result<RecvWr, c_int> {
+    let list = parts(wr.sg_list, wr.num_sge, most)?;
+    if list.iter().map(|part| u64::from(part.length)).sum::<u64>() < least.into() {
+        return Err(libc::EINVAL);
+    }
+    let mut into = buffers(&context.regions, list)?;
     let made = match into.len() {
         0 => RecvWr::empty(),
         1 => RecvWr::new(into.remove(0)),
         _ => RecvWr::scatter(into),
     };
-    Ok((made.wr_id(name.unwrap_or(wr.wr_id)), name))
+    Ok(made.wr_id(wr.wr_id))
 }
 
-/// Parts of `length` octets at the front, and the rest; `None` where there are fewer.
-fn split(parts: &[abi::Sge], length: u32) -> Option<(Vec<abi::Sge>, Vec<abi::Sge>)> {
-    let (mut front, mut rest, mut left) = (Vec::new(), Vec::new(), length);
-    for part in parts {
-        let now = left.min(part.length);
-        left -= now;
-        front.push(abi::Sge { length: now, ..*part });
-        rest.push(abi::Sge { addr: part.addr + u64::from(now), length: part.length - now, ..*part });
-    }
-    (left == 0).then_some((front, rest))
-}
-
-/// Posts a list one after the other, to a queue that takes `most` parts.
+/// Posts a list one after the other, to a queue that takes `most` parts and for each request at least `least` octets.
 unsafe fn receives(
     context: &Context,
     mut wr: *mut abi::RecvWr,
     bad: *mut *mut abi::RecvWr,
-    most: u32,
-    datagrams: Option<Datagrams>,
+    (most, least): (u32, u32),
     post: impl Fn(RecvWr) -> Result<(), c_int>,
 ) -> c_int {
     while !wr.is_null() {
-        let posted = receive(context, &*wr, most, datagrams).and_then(|(request, name)| {
-            post(request).inspect_err(|_| {
-                drop(datagrams.zip(name).and_then(|(of, name)| context.special().take(of.number, name)));
-            })
-        });
-        if let Err(error) = posted {
+        if let Err(error) = receive(context, &*wr, most, least).and_then(&post) {
             if !bad.is_null() {
                 bad.write(wr);
             }
@@ -433,9 +395,8 @@ pub(crate) unsafe extern "C" fn post_recv(
     bad: *mut *mut abi::RecvWr,
 ) -> c_int {
     let it = QueuePair::of(qp);
-    let datagrams =
-        it.is_datagrams().then(|| Datagrams { number: it.qp.qp_num().get(), domain: it.domain() });
-    receives(it.context(), wr, bad, it.cap().max_recv_sge, datagrams, |request| {
+    let least = if it.is_datagrams() { abi::GRH } else { 0 };
+    receives(it.context(), wr, bad, (it.cap().max_recv_sge, least), |request| {
         it.qp.post_recv(request).map_err(|refused| refusal(refused.error))
     })
 }
@@ -446,7 +407,8 @@ pub(crate) unsafe extern "C" fn post_srq_recv(
     bad: *mut *mut abi::RecvWr,
 ) -> c_int {
     let it = Shared::of(srq);
-    receives(Context::of((*srq).context), wr, bad, it.max_sge, None, |request| {
+    // Nobody knows yet whether a datagram takes it.
+    receives(Context::of((*srq).context), wr, bad, (it.max_sge, 0), |request| {
         it.srq.post_recv(request).map_err(|refused| refusal(refused.error))
     })
 }

@@ -138,10 +138,6 @@ unsafe fn create(
     if init.send_cq.is_null() || init.recv_cq.is_null() {
         return Err(told(libc::EINVAL, "a queue pair has completion queues"));
     }
-    // Headers of datagrams lie apart from them, in requests whose queue pair is known.
-    if init.qp_type == qp_type::UD && !init.srq.is_null() {
-        return Err(told(libc::EOPNOTSUPP, "queue pairs of datagrams have no shared receive queue here"));
-    }
     cap.max_send_sge = cap.max_send_sge.max(1);
     cap.max_recv_sge = cap.max_recv_sge.max(1);
     // A NIC's requests have room for so many whether asked for or not, and some programs take it for granted.
@@ -151,7 +147,8 @@ unsafe fn create(
     let builder = domain.pd.create_qp(&sends.cq, &receives.cq);
     let mut builder = builder.max_send_wr(cap.max_send_wr).max_recv_wr(cap.max_recv_wr);
     if init.qp_type == qp_type::UD {
-        builder = builder.datagrams(0);
+        const _: () = assert!(abi::GRH == 40, "as many octets as the room for a header");
+        builder = builder.datagrams(0).header_room(40);
         context.has_datagrams.store(true, Ordering::SeqCst);
     }
     if !init.srq.is_null() {

@@ -255,6 +255,95 @@ fn a_channel_tells_once_of_each_queue_that_asked_and_a_shared_queue_of_its_limit
     }
 }
 
+#[test]
+fn queue_pairs_of_datagrams_share_a_receive_queue() {
+    let limited = |max_wr, srq_limit| abi::SrqAttr { max_wr, max_sge: 2, srq_limit };
+    let mut srq_init = abi::SrqInitAttr { srq_context: null_mut(), attr: limited(8, 0) };
+    let mut srq = null_mut();
+    let mut near = End::new(abi::qp_type::UD, |_| null_mut());
+    let far = End::new(abi::qp_type::UD, |pd| {
+        srq = unsafe { ibv_create_srq(pd, &raw mut srq_init) };
+        srq
+    });
+    let mut init = attributes(far.cq, abi::qp_type::UD, srq);
+    let other = unsafe { ibv_create_qp(far.pd, &raw mut init) };
+    assert!(!other.is_null());
+    for qp in [near.qp, far.qp, other] {
+        initialize(qp);
+        for (to, besides) in [(state::RTR, 0), (state::RTS, mask::SQ_PSN)] {
+            let mut attr = abi::QpAttr { qp_state: to, ..Default::default() };
+            assert_eq!(unsafe { ibv_modify_qp(qp, &raw mut attr, mask::STATE | besides) }, 0);
+        }
+    }
+    near.memory[..10].copy_from_slice(b"0123456789");
+    let mut attr = abi::AhAttr { is_global: 1, port_num: 1, ..Default::default() };
+    attr.grh.dgid = far.gid();
+    let ah = unsafe { ibv_create_ah(near.pd, &raw mut attr) };
+    let say = |qp: *mut abi::Qp, length| {
+        let mut parts = [near.part(0, length)];
+        let mut wr = request(1, abi::wr_opcode::SEND_WITH_IMM, &mut parts, SIGNALED);
+        wr.wr.ud = abi::Ud { ah, remote_qpn: unsafe { (*qp).qp_num }, remote_qkey: 7 };
+        assert_eq!((near.post(&mut wr), near.completion().status), (0, 0));
+    };
+    let post = |wr_id, parts: &mut [abi::Sge]| {
+        let (mut wr, mut bad) = (receive(wr_id, parts), null_mut());
+        unsafe { ((*far.context).ops.post_srq_recv)(srq, &raw mut wr, &raw mut bad) }
+    };
+    // It has no queue of its own.
+    let (mut wr, mut bad) = (receive(0, &mut []), null_mut());
+    assert_ne!(unsafe { ((*far.context).ops.post_recv)(far.qp, &raw mut wr, &raw mut bad) }, 0);
+    // A request may have less than a header: it may be that no datagram takes it.
+    let lengths = [100, 49, 39, 40];
+    for (wr_id, length) in (1..).zip(lengths) {
+        assert_eq!(
+            post(wr_id, &mut [far.part(1000 * wr_id, 30), far.part(1000 * wr_id + 500, length - 30)]),
+            0
+        );
+    }
+    let mut limit = limited(0, 2);
+    assert_eq!(unsafe { ibv_modify_srq(srq, &raw mut limit, 2) }, 0);
+    say(far.qp, 10);
+    let told = far.completion();
+    assert_eq!((told.wr_id, told.status, told.opcode, told.byte_len), (1, 0, abi::wc::RECV, 50));
+    unsafe { assert_eq!((told.qp_num, told.src_qp), ((*far.qp).qp_num, (*near.qp).qp_num)) };
+    assert_eq!(told.wc_flags, abi::wc::GRH | abi::wc::WITH_IMM);
+    assert_eq!(told.imm_data, 0x0403_0201u32.to_be());
+    assert_eq!(far.octets(1510, 10), b"0123456789");
+    let header = [far.octets(1000, 30), far.octets(1500, 10)].concat();
+    assert_eq!((header[20], &header[32..36]), (0x45, &[127, 0, 0, 81][..]));
+    // One that is too long for what it takes ends that with an error, of which the queue pair does not fail.
+    for (wr_id, qp, length) in [(2, other, 10), (3, far.qp, 0)] {
+        say(qp, length);
+        let told = far.completion();
+        assert_eq!((told.wr_id, told.status), (wr_id, abi::wc::LOC_LEN_ERR));
+        assert_eq!(told.qp_num, unsafe { (*qp).qp_num });
+        assert_eq!([far.octets(2000, 30), far.octets(2500, 30)].concat(), [0; 60]);
+    }
+    let limit = event(far.context);
+    assert_eq!((limit.event_type, limit.element), (abi::event::SRQ_LIMIT_REACHED, srq.cast()));
+    say(other, 0);
+    let told = far.completion();
+    assert_eq!((told.wr_id, told.status, told.byte_len), (4, 0, 40));
+    assert_eq!((told.qp_num, far.octets(4020, 1)), (unsafe { (*other).qp_num }, vec![0x45]));
+    // Of what comes when none stands there a program does not hear, and what comes later has its turn.
+    say(other, 10);
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(post(5, &mut [far.part(5000, 100)]), 0);
+    let mut failed = abi::QpAttr { qp_state: state::ERR, ..Default::default() };
+    assert_eq!(unsafe { ibv_modify_qp(other, &raw mut failed, mask::STATE) }, 0);
+    let last = event(far.context);
+    assert_eq!((last.event_type, last.element), (abi::event::QP_LAST_WQE_REACHED, other.cast()));
+    say(far.qp, 3);
+    assert_eq!((far.completion().wr_id, far.octets(5040, 3)), (5, b"012".to_vec()));
+    unsafe {
+        assert_eq!((ibv_destroy_ah(ah), ibv_destroy_srq(srq)), (0, libc::EBUSY));
+        assert_eq!((ibv_destroy_qp(other), ibv_destroy_qp(far.qp), ibv_destroy_srq(srq)), (0, 0, 0));
+        assert_eq!((ibv_dereg_mr(far.mr), ibv_destroy_cq(far.cq)), (0, 0));
+        assert_eq!((ibv_dealloc_pd(far.pd), ibv_close_device(far.context)), (0, 0));
+    }
+    near.close();
+}
+
 /// `wr_complete` posts all that was built or nothing of it.
 #[test]
 fn of_a_batch_that_has_no_room_nothing_is_posted() {

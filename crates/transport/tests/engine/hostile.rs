@@ -298,6 +298,27 @@ fn a_datagram_finds_its_receive_and_says_who_sent_it() {
 }
 
 #[test]
+fn a_datagram_leaves_room_for_a_header_in_a_request_that_fits_both_and_ends_one_that_does_not() {
+    let config = QpConfig { service: Service::Ud, header_room: 40, ..config() };
+    let mut pair = Pair::connected(config);
+    let qpn = pair.server.qpns[0];
+    for (id, (at, length)) in (0..).zip([(8192, 139), (16_384, 140), (0, 39), (24_576, 40)]) {
+        pair.post_recv(Server, id, at, length);
+    }
+    for (id, length) in (0..).zip([100, 100, 0, 0]) {
+        let operation = Operation::Datagram { path: 9, qpn, q_key: 0, tail: Tail::Plain };
+        pair.post(crate::pair::Client, request(id, operation, 0, length));
+    }
+    pair.run();
+    let (short, good) = (Status::LocalLengthError, Status::Success);
+    assert_eq!(pair.server.ended(), [(0, short), (1, good), (2, short), (3, good)]);
+    let lengths: Vec<_> = pair.server.completions.iter().map(|it| it.length).collect();
+    assert_eq!(lengths, [0, 100, 0, 0], "of the datagram alone");
+    assert_eq!(pair.server.refused, [Refusal::Datagram; 2]);
+    pair.assert_copied(0, 16_384 + 40, 100);
+}
+
+#[test]
 fn queue_pairs_share_a_receive_queue() {
     let mut server = Engine::new(EngineConfig::default());
     let srq = server.create_srq();
