@@ -18,6 +18,8 @@ struct Region {
     /// Where its protection domain is.
     domain: usize,
     is_writable: bool,
+    /// Its rights, as C has them.
+    access: c_uint,
 }
 
 impl Regions {
@@ -139,7 +141,7 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     };
     let key = region.key();
     let is_writable = access & abi::access::LOCAL_WRITE != 0;
-    let region = Region { region, domain: pd.addr(), is_writable };
+    let region = Region { region, domain: pd.addr(), is_writable, access };
     context.regions.0.write().unwrap_or_else(PoisonError::into_inner).insert(key, region);
     domain.users.fetch_add(1, Ordering::SeqCst);
     Box::into_raw(Box::new(abi::Mr {
@@ -181,6 +183,52 @@ pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut abi::Mr) -> c_int {
     // Who puts results and headers there holds this, and not the lock of a shard.
     drop(context.special());
     Domain::of(mr.pd).users.fetch_sub(1, Ordering::SeqCst);
+    0
+}
+
+/// What of a region is to change.
+const CHANGE_TRANSLATION: c_int = 1;
+const CHANGE_PD: c_int = 2;
+const CHANGE_ACCESS: c_int = 4;
+/// `IBV_REREG_MR_ERR_INPUT`: the region is as it was.
+const UNCHANGED: c_int = -1;
+
+/// Changes a region: another one takes its place, with keys of its own (IBTA Vol 1 §11.2.8), and what refers to the former ends as if that
+/// had been deregistered.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_rereg_mr(
+    mr: *mut abi::Mr,
+    flags: c_int,
+    pd: *mut abi::Pd,
+    addr: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> c_int {
+    let refused = || {
+        none::<()>(libc::EINVAL);
+        UNCHANGED
+    };
+    let of = |what: c_int| flags & what != 0;
+    let is_known = of(CHANGE_TRANSLATION | CHANGE_PD | CHANGE_ACCESS)
+        && flags & !(CHANGE_TRANSLATION | CHANGE_PD | CHANGE_ACCESS) == 0;
+    let is_elsewhere = of(CHANGE_PD) && (pd.is_null() || (*pd).context != (*mr).context);
+    let is_nowhere = of(CHANGE_TRANSLATION) && (addr.is_null() || length == 0);
+    if !is_known || is_elsewhere || is_nowhere {
+        return refused();
+    }
+    let regions = &Context::of((*mr).context).regions.0;
+    let before = regions.read().unwrap_or_else(PoisonError::into_inner).get(&(*mr).lkey).map(|it| it.access);
+    let Some(before) = before else { return refused() };
+    let access = if of(CHANGE_ACCESS) { access.cast_unsigned() } else { before };
+    let pd = if of(CHANGE_PD) { pd } else { (*mr).pd };
+    let (addr, length) = if of(CHANGE_TRANSLATION) { (addr, length) } else { ((*mr).addr, (*mr).length) };
+    let other = ibv_reg_mr_iova2(pd, addr, length, addr.expose_provenance() as u64, access);
+    if other.is_null() {
+        return UNCHANGED;
+    }
+    // The program knows the place, and what was there goes.
+    std::ptr::swap(mr, other);
+    ibv_dereg_mr(other);
     0
 }
 

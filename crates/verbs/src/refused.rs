@@ -4,20 +4,6 @@ use crate::{abi, none, told};
 use libc::{c_int, c_uint, c_void};
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_rereg_mr(
-    _mr: *mut abi::Mr,
-    _flags: c_int,
-    _pd: *mut abi::Pd,
-    _addr: *mut c_void,
-    _length: usize,
-    _access: c_int,
-) -> c_int {
-    none::<()>(told(libc::EOPNOTSUPP, "regions are not changed (ibv_rereg_mr): register them anew"));
-    // IBV_REREG_MR_ERR_INPUT: nothing has changed.
-    -1
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_reg_dmabuf_mr(
     _pd: *mut abi::Pd,
     _offset: u64,

@@ -139,6 +139,56 @@ fn memory_that_the_program_does_not_have_or_may_not_write_is_not_registered() {
 }
 
 #[test]
+fn a_region_that_is_changed_has_other_keys_and_is_as_it_was_where_that_cannot_be() {
+    let [near, far] = connected();
+    let written = |offset, rkey| {
+        let mut parts = [near.part(0, 8)];
+        let mut wr = request(1, abi::wr_opcode::RDMA_WRITE, &mut parts, SIGNALED);
+        wr.wr.rdma = abi::Rdma { remote_addr: far.at(offset), rkey };
+        assert_eq!(near.post(&mut wr), 0);
+        near.completion().status
+    };
+    let (mr, place) = (far.mr, |offset| std::ptr::with_exposed_provenance_mut(far.at(offset) as usize));
+    let known = unsafe { ((*mr).pd, (*mr).addr, (*mr).length, (*mr).rkey) };
+    let is = |mr: *mut abi::Mr| unsafe { ((*mr).pd, (*mr).addr, (*mr).length, (*mr).rkey) };
+    unsafe {
+        let (pd, foreign) = (ibv_alloc_pd(far.context), near.pd);
+        // No change, one that there is not, no place, another device's domain, and memory that the program does not have.
+        for (flags, pd, addr, length) in [
+            (0, pd, place(0), 8),
+            (8, pd, place(0), 8),
+            (1, null_mut(), null_mut(), 8),
+            (1, null_mut(), place(0), 0),
+            (2, null_mut(), null_mut(), 0),
+            (2, foreign, null_mut(), 0),
+            (1, null_mut(), std::ptr::without_provenance_mut(8), 8),
+        ] {
+            assert_eq!((ibv_rereg_mr(mr, flags, pd, addr, length, RIGHTS), is(mr)), (-1, known));
+        }
+        assert_eq!(written(0, known.3), 0);
+        // Less of it, with the rights that there were.
+        assert_eq!(ibv_rereg_mr(mr, 1, null_mut(), place(4096), 64, 0), 0);
+        let (.., rkey) = is(mr);
+        assert_eq!((is(mr), rkey == (*mr).lkey), ((far.pd, place(4096), 64, rkey), true));
+        assert_ne!(rkey, known.3);
+        assert_eq!((written(4096, rkey), far.octets(4096, 8)), (0, near.octets(0, 8)));
+        // In another domain, which cannot go before it; and peers may only read it.
+        assert_eq!(ibv_rereg_mr(mr, 2 | 4, pd, null_mut(), 0, 1 | 4), 0);
+        assert_eq!(((*mr).pd, (*mr).addr, (*mr).length), (pd, place(4096), 64));
+        assert_eq!(ibv_dealloc_pd(pd), libc::EBUSY);
+        let mut parts = [far.part(4096, 8)];
+        let (mut wr, mut bad) = (receive(1, &mut parts), null_mut());
+        let refused = ((*far.context).ops.post_recv)(far.qp, &raw mut wr, &raw mut bad);
+        assert_eq!(refused, libc::EINVAL, "its queue pair is of another domain");
+        assert_eq!(ibv_rereg_mr(mr, 2, far.pd, null_mut(), 0, 0), 0);
+        assert_eq!(ibv_dealloc_pd(pd), 0);
+        assert_eq!(written(4096, (*mr).rkey), abi::wc::REM_ACCESS_ERR);
+    }
+    near.close();
+    far.close();
+}
+
+#[test]
 fn a_datagram_comes_behind_a_header_from_which_it_can_be_answered() {
     let [mut near, far] = [(); 2].map(|()| End::new(abi::qp_type::UD, |_| null_mut()));
     for end in [&near, &far] {
