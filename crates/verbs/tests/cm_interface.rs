@@ -296,6 +296,10 @@ fn queue_pairs_that_the_program_made_itself_are_connected_by_their_numbers() {
         assert_eq!(rdma_disconnect(far), 0);
         next(at_near, event::DISCONNECTED);
         next(at_far, event::DISCONNECTED);
+        // The last that is heard, some seconds later, of ids that are still there.
+        assert_eq!(next(at_near, event::TIMEWAIT_EXIT).id, near);
+        assert_eq!(next(at_far, event::TIMEWAIT_EXIT).id, far);
+        assert_eq!((rdma_disconnect(near), rdma_disconnect(far)), (0, 0));
         for (qp, cq) in [(near_qp, near_cq), (far_qp, far_cq)] {
             assert_eq!((ibv_destroy_qp(qp), ibv_destroy_cq(cq)), (0, 0));
         }

@@ -116,6 +116,12 @@ impl Connection {
         self.handle.inner.core().notes.get(&self.id).is_none_or(Note::has_left)
     }
 
+    /// Whether it [has been over](Self::has_left) for so long that the peer will not ask again for what was said last (IBTA's TimeWait):
+    /// 8.6 s, or less where thousands of connections end meanwhile.
+    pub fn is_forgotten(&self) -> bool {
+        self.handle.inner.core().notes.get(&self.id).is_none_or(|note| note.is_forgotten)
+    }
+
     /// Waits up to `timeout` for [that](Self::is_disconnected); whether it is so.
     pub fn wait_disconnected(&self, timeout: Duration) -> bool {
         self.handle.inner.wait(timeout, |core| self.end(core)).is_some()

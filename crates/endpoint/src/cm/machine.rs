@@ -102,6 +102,8 @@ pub enum Event {
     Forgotten(Id),
     /// It is over: the peer wished so, or has answered our wish.
     Disconnected(Id),
+    /// A connection that was over has left IBTA's TimeWait: the peer will not say anything of it again, and nothing of it is remembered.
+    TimeWaitExit(Id),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +140,8 @@ struct Connection {
     timer: Option<Instant>,
     /// The peer has asked for time.
     is_heard: bool,
+    /// It is over, and was more than asked for.
+    was_connected: bool,
     /// Until when nobody may listen yet at a peer that we ask.
     late: Instant,
 }
@@ -249,6 +253,7 @@ impl Machine {
             retries,
             timer,
             is_heard,
+            was_connected: false,
             late,
         };
         self.connections.insert(id, connection);
@@ -464,9 +469,21 @@ impl Machine {
         }
     }
 
+    /// What was connected is so no longer.
+    fn disconnected(&mut self, now: Instant, id: u32) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.was_connected = true;
+        }
+        self.end(now, id);
+        self.events.push_back(Event::Disconnected(Id(id)));
+    }
+
     /// One that is over, and has no timer, is remembered no longer.
     fn forget(&mut self, id: u32) {
         let Some(connection) = self.connections.remove(&id) else { return };
+        if connection.was_connected {
+            self.events.push_back(Event::TimeWaitExit(Id(id)));
+        }
         let key = (connection.peer, connection.remote);
         if self.asked.get(&key) == Some(&id) {
             self.asked.remove(&key);
@@ -495,8 +512,7 @@ impl Machine {
         }
         if !matches!(connection.state, State::Asking | State::Granting) {
             connection.last = None;
-            self.end(now, id);
-            self.events.push_back(Event::Disconnected(Id(id)));
+            self.disconnected(now, id);
             return;
         }
         let is_heard = connection.is_heard && connection.state == State::Asking;

@@ -276,6 +276,8 @@ pub(super) struct Note {
     pub(super) is_unanswered: bool,
     pub(super) is_established: bool,
     pub(super) is_disconnected: bool,
+    /// Whether it has been over for so long that the peer says no more of it.
+    pub(super) is_forgotten: bool,
     /// The queue pair that waits for the first request of a peer that has not said that it knows of it.
     pub(super) awaits: Option<Awaited>,
     /// The service that the peer asked for, until it knows our answer, or where it does not say so, until that is forgotten: it may ask
@@ -472,8 +474,12 @@ impl Inner {
             debug_assert!(is_written, "a buffer is as long as a datagram");
         }
         while let Some(event) = core.machine.poll_event() {
-            // What is forgotten is no news for anybody.
-            core.has_news |= !matches!(event, Event::Forgotten(_));
+            core.has_news |= match event {
+                // It is no news for anybody.
+                Event::Forgotten(_) => false,
+                Event::TimeWaitExit(id) => core.notes.contains_key(&id),
+                _ => true,
+            };
             match event {
                 Event::Asked { id, from, request } => {
                     // Who listens no longer has rejected all that waited.
@@ -509,6 +515,7 @@ impl Inner {
                 }
                 Event::Unanswered(id) => core.note(id, |note| note.is_unanswered = true),
                 Event::Disconnected(id) => core.note(id, |note| note.is_disconnected = true),
+                Event::TimeWaitExit(id) => core.note(id, |note| note.is_forgotten = true),
             }
         }
     }

@@ -251,7 +251,7 @@ pub unsafe extern "C" fn rdma_disconnect(id: *mut abi::CmId) -> c_int {
                 true
             }
             // The peer has ended it, of which the program may have to take note.
-            Phase::Over => {
+            Phase::TimeWait(_) | Phase::Over => {
                 if !(*id).qp.is_null() {
                     queue_pair::fail((*id).qp);
                 }

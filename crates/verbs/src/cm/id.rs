@@ -75,6 +75,8 @@ pub(crate) enum Phase {
     /// We granted it, and the peer has not said that it knows.
     Granting(Connection),
     Connected(Connection),
+    /// It is over, and the peer may ask once more for what was said last.
+    TimeWait(Connection),
     /// Waits for who asks where to send datagrams.
     ListeningDatagrams(Vec<(&'static Port, DatagramListener)>),
     /// Asks where to send datagrams.

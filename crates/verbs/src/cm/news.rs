@@ -78,12 +78,17 @@ fn became(own: &Arc<Own>) {
             let established = connection.poll_established();
             granted(&mut state, own, established);
         }
-        if let Phase::Connected(connection) = &state.phase
-            && connection.has_left()
-        {
-            state.phase = Phase::Over;
-            state.tell(own, event::DISCONNECTED, 0);
-        }
+        state.phase = match std::mem::replace(&mut state.phase, Phase::Over) {
+            Phase::Connected(connection) if connection.has_left() => {
+                state.tell(own, event::DISCONNECTED, 0);
+                Phase::TimeWait(connection)
+            }
+            Phase::TimeWait(connection) if connection.is_forgotten() => {
+                state.tell(own, event::TIMEWAIT_EXIT, 0);
+                Phase::Over
+            }
+            other => other,
+        };
     }
 }
 

@@ -35,8 +35,7 @@ impl Machine {
             }
             Message::DisconnectReply { local, remote } => {
                 if self.state(from, remote, local) == Some(State::Leaving) {
-                    self.end(now, remote);
-                    self.events.push_back(Event::Disconnected(Id(remote)));
+                    self.disconnected(now, remote);
                 }
             }
             Message::Resolve(request) => self.queried(now, from, mad.transaction, &request),
@@ -89,6 +88,7 @@ impl Machine {
             retries: 0,
             timer: None,
             is_heard: false,
+            was_connected: false,
             late: now,
         };
         self.connections.insert(id, connection);
@@ -150,8 +150,7 @@ impl Machine {
             }
             Some(State::Connected | State::Leaving) => {
                 self.forget_last(id);
-                self.end(now, id);
-                self.events.push_back(Event::Disconnected(Id(id)));
+                self.disconnected(now, id);
             }
             _ => {}
         }
@@ -184,8 +183,7 @@ impl Machine {
             Some(_) => {
                 self.outgoing.say(from, answer);
                 self.forget_last(remote);
-                self.end(now, remote);
-                self.events.push_back(Event::Disconnected(Id(remote)));
+                self.disconnected(now, remote);
             }
         }
     }

@@ -210,10 +210,13 @@ fn a_connection_is_asked_for_granted_and_ended() {
     let mut pair = Pair::new(1, Faults::default());
     let (near, far) = connected(&mut pair);
     assert_eq!(pair.sent, 3, "REQ, REP, RTU");
+    let began = pair.now;
     pair.ends[0].disconnect(pair.now, near);
     while pair.step() {}
-    assert_eq!(pair.events[0].last(), Some(&Event::Disconnected(near)));
-    assert_eq!(pair.events[1].last(), Some(&Event::Disconnected(far)));
+    for (events, id) in pair.events.iter().zip([near, far]) {
+        assert!(events.ends_with(&[Event::Disconnected(id), Event::TimeWaitExit(id)]), "{events:?}");
+    }
+    assert!(pair.now.since(began) >= interval(RESPONSE_TIMEOUT) * u64::from(RETRIES), "it may come again");
     assert_eq!(pair.sent, 5, "DREQ, DREP");
     assert!(pair.ends.iter().all(Machine::is_empty), "what is over is forgotten in the end");
 }
@@ -569,6 +572,7 @@ proptest! {
         prop_assert_eq!([pair.events[0].len(), pair.events[1].len()], before);
         pair.ends[0].disconnect(pair.now, near);
         while pair.step() {}
-        prop_assert_eq!(pair.events[1].last(), Some(&Event::Disconnected(far)));
+        let told = &pair.events[1][before[1]..];
+        prop_assert_eq!(told, [Event::Disconnected(far), Event::TimeWaitExit(far)]);
     }
 }
