@@ -272,6 +272,57 @@ fn configurations_are_held_against_the_first_seed_by_seed_where_they_have_the_sa
 }
 
 #[test]
+fn each_load_of_a_sweep_has_a_baseline_of_its_own() {
+    let scratch = Scratch::new("baselines");
+    // At either load so few incasts come that some seeds have as many at both.
+    let random = "load = 0.05\nuntil = \"200us\"\n[measure]";
+    let incasts = "kind = \"incast\"\nsenders = 3\nreceiver = \"h0\"\nsize = \"20KB\"";
+    let permutation = "kind = \"permutation\"\nsize = \"200KB\"";
+    let scenario = SMALL.replace(permutation, incasts).replace("[measure]", random);
+    scratch.scenario("incasts.toml", &scenario);
+    let told = |first: &str, then: &str| {
+        let set = ["--set", first, "--set", then, "--seeds", "1..8", "--out", "out"];
+        let output = scratch.roci(&[&["sweep", "incasts.toml"], &set[..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let printed = text(&output.stdout);
+        let csv = text(&scratch.read("out/comparison.csv"));
+        let rows: Vec<Vec<String>> =
+            csv.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect();
+        let column = |name: &str| rows[0].iter().position(|it| it == name).unwrap();
+        let places = ["configuration", "paired_seeds", "baseline"].map(column);
+        assert_eq!(places[2] + 1, rows[0].len(), "the last one");
+        let mut baselines: Vec<_> =
+            rows[1..].iter().map(|row| places.map(|place| row[place].clone())).collect();
+        baselines.dedup();
+        let headings = printed.lines().filter(|line| line.contains(", seed by seed")).map(str::to_owned);
+        (headings.collect::<Vec<String>>(), baselines)
+    };
+    let (load, law) = ("traffic.0.load=0.05,0.08", "transport.control=dcqcn,none");
+    let is = |name: &str, seeds: &str, baseline: &str| [name, seeds, baseline].map(str::to_owned);
+    let name = |load: &str, law: &str| match law {
+        "none" => format!("traffic.0.load={load} transport.control=none"),
+        _ => format!("traffic.0.load={load} transport.control=dcqcn preset=sigcomm15"),
+    };
+    let (headings, baselines) = told(load, law);
+    let [light, heavy] = ["0.05", "0.08"].map(|load| name(load, "dcqcn"));
+    let none = ["0.05", "0.08"].map(|load| name(load, "none"));
+    let rows = [
+        is(&light, "", &light),
+        is(&none[0], "8", &light),
+        is(&heavy, "", &heavy),
+        is(&none[1], "8", &heavy),
+    ];
+    assert_eq!(baselines, rows);
+    assert!(headings.len() == 2 && headings[1].starts_with(&format!("  against {heavy}, ")), "{headings:?}");
+    // The order of the keys makes no difference to what is held against what.
+    let (headings, baselines) = told(law, load);
+    assert_eq!(headings.len(), 2);
+    let seeds: Vec<_> = baselines.iter().map(|row| row[1].as_str()).collect();
+    assert_eq!(seeds, ["", "", "8", "8"]);
+    assert_eq!((&baselines[2][2], &baselines[3][2]), (&baselines[0][0], &baselines[1][0]));
+}
+
+#[test]
 fn tables_of_traffic_are_told_apart_in_one_run_and_in_several() {
     let scratch = Scratch::new("traffic");
     let burst = "[[traffic]]\nkind = \"incast\"\nname = \"burst\"\nsenders = 3\nsize = \"20KB\"\n\n[measure]";

@@ -100,7 +100,13 @@ mod tests {
         let mut one = results(2);
         assert_eq!(tables(&one), "");
         let kind = "collective";
-        one.traffic = vec![TrafficResult { name: "sum".to_owned(), kind, flows: 0..2, offered: None }];
+        one.traffic = vec![TrafficResult {
+            name: "sum".to_owned(),
+            kind,
+            flows: 0..2,
+            offered: None,
+            pattern: Vec::new(),
+        }];
         let at = |micros| Instant::ZERO + Span::from_micros(micros);
         let iteration = |start, end| Iteration {
             start: at(start),

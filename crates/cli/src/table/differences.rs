@@ -1,27 +1,32 @@
-//! What is printed of several configurations: how much each differs from the first one, seed by seed.
+//! What is printed of several configurations: how much each differs from the first one with the same flows, seed by seed.
 
 use super::{Table, heading, lines, table};
 use crate::format::{difference, or_dash};
 use roci_lab::batch::{Difference, Group, Metric};
 use roci_lab::results::Results;
 
-/// A line for each configuration but the first. Nothing where no two of its seeds are paired, as with one seed.
+/// A table for each configuration that others are held against, with a line for each of these. Nothing where no two seeds are paired, as
+/// with one seed.
 pub(super) fn side_by_side(group: &Group, results: &[Results]) -> String {
-    let differences = group.differences(results);
-    let (Some(first), false) = (group.runs.first(), differences.is_empty()) else { return String::new() };
+    group.differences(results).chunk_by(|one, next| one.against == next.against).map(against_one).collect()
+}
+
+/// The table of `differences` that have one baseline.
+fn against_one(differences: &[Difference<'_>]) -> String {
+    let Some(first) = differences.first() else { return String::new() };
     // What no setting changed with any seed, such as drops where nothing is ever dropped, has no column.
     let differs = |metric: &Metric| {
         let mut values = differences.iter().flat_map(|it| &it.values).filter(|(it, _)| it == metric);
         values.any(|(_, value)| value.is_some_and(|it| it.min != 0.0 || it.max != 0.0))
     };
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(differs).collect();
-    let against = format!("\n  against {}, seed by seed: ", first.label);
+    let against = format!("\n  against {}, seed by seed: ", first.against);
     match metrics.is_empty() {
         true => against + "no difference\n",
         false => {
             against
                 + "means of the differences with 95 % confidence intervals\n\n"
-                + &lines(&rows(&differences, &metrics))
+                + &lines(&rows(differences, &metrics))
         }
     }
 }

@@ -141,7 +141,13 @@ mod tests {
         times.add(Span::from_micros(100));
         let mut one = results(1);
         let kind = "rpc";
-        one.traffic = vec![TrafficResult { name: "echo".into(), kind, flows: 0..1, offered: None }];
+        one.traffic = vec![TrafficResult {
+            name: "echo".into(),
+            kind,
+            flows: 0..1,
+            offered: None,
+            pattern: Vec::new(),
+        }];
         one.rpcs = vec![RpcResult {
             table: 0,
             server: 0,

@@ -73,7 +73,7 @@ mod tests {
     use std::ops::Range;
 
     fn part(name: &str, kind: &'static str, flows: Range<usize>) -> TrafficResult {
-        TrafficResult { name: name.to_owned(), kind, flows, offered: None }
+        TrafficResult { name: name.to_owned(), kind, flows, offered: None, pattern: Vec::new() }
     }
 
     fn cells(line: &str) -> Vec<&str> {

@@ -1,15 +1,18 @@
-//! How much configurations differ from the first one, seed by seed.
+//! How much configurations differ from those with the same flows, seed by seed.
 
 use super::{Group, Metric};
 use crate::figures::statistics::Estimate;
 use crate::results::Results;
 use crate::results::pairs::Pairs;
+use std::collections::BTreeMap;
 
-/// How much one configuration of a group has more than the first one, over the seeds that both ran with the same flows.
+/// How much one configuration of a group has more than its [baseline](Pairs), over the seeds that both ran with the same flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Difference<'a> {
     /// The configuration.
     pub label: &'a str,
+    /// The one that it is held against: the first with the same flows.
+    pub against: &'a str,
     /// How many seeds are paired: two at least.
     pub seeds: usize,
     /// The mean of the differences of each metric; `None` where a run does not yield it.
@@ -17,15 +20,21 @@ pub struct Difference<'a> {
 }
 
 impl Group {
-    /// How much each configuration differs from the first one, where two seeds of it at least are paired.
+    /// How much each configuration differs from its baseline, where two seeds of it at least are paired. Those with one baseline stand
+    /// together, in the order of the baselines.
     pub fn differences<'a>(&'a self, results: &[Results]) -> Vec<Difference<'a>> {
         let named = self.runs.iter().zip(results).map(|(run, results)| (run.label.as_str(), results));
-        let Some(pairs) = Pairs::of(&named.collect::<Vec<_>>()) else { return Vec::new() };
+        let pairs = Pairs::of(&named.collect::<Vec<_>>());
+        let configurations = self.configurations();
         let difference = |label: &'a str| {
-            let seeds = pairs.seeds(label).filter(|seeds| *seeds > 1)?;
+            let (against, seeds) = (pairs.baseline(label)?, pairs.seeds(label).filter(|seeds| *seeds > 1)?);
             let estimate = |metric: Metric| pairs.difference(label, |place| metric.of(&results[place]));
-            Some(Difference { label, seeds, values: Metric::ALL.map(|metric| (metric, estimate(metric))) })
+            let values = Metric::ALL.map(|metric| (metric, estimate(metric)));
+            Some(Difference { label, against, seeds, values })
         };
-        self.configurations().into_iter().filter_map(difference).collect()
+        let mut differences: Vec<_> = configurations.iter().filter_map(|label| difference(label)).collect();
+        let place: BTreeMap<&str, usize> = configurations.into_iter().zip(0..).collect();
+        differences.sort_by_key(|it| place.get(it.against));
+        differences
     }
 }

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_says_of_each_configuration_how_it_differs_from_the_first_seed_by_seed() {
+    fn a_comparison_says_of_each_configuration_from_which_it_differs_how_much_seed_by_seed() {
         let with = |seed: u64, marks: u64| {
             let mut results = Results { seed, ..sample() };
             results.switches[0].ecn_marks = marks;
@@ -396,17 +396,18 @@ mod tests {
             "ecn_marks_diff_ci95",
             "drops_diff",
             "offered_bps_diff",
+            "baseline",
         ];
         let told = cells(&runs, &names);
-        assert_eq!(told[0], ["a", "", "", "", "", ""], "nothing is said of the first");
+        assert_eq!(told[0], ["a", "", "", "", "", "", "a"], "nothing is said of the first");
         assert_eq!(told[0], told[1]);
         // 10 and 12 more: t of one degree of freedom is 12.706, and the standard error is 1.
         assert_eq!(told[2][..3], ["b and c", "2", "11"]);
         assert!((told[2][3].parse::<f64>().unwrap() - 12.706).abs() < 1e-9, "{told:?}");
-        assert_eq!(told[2][4..], ["0", ""], "drops are alike, and what was offered is not known");
+        assert_eq!(told[2][4..], ["0", "", "a"], "drops are alike, and what was offered is not known");
         assert_eq!(told[2], told[3]);
         let one_seed = cells(&[runs[0], runs[2]], &names);
-        assert_eq!(one_seed[1], ["b and c", "1", "", "", "", ""], "one seed tells of no difference");
+        assert_eq!(one_seed[1], ["b and c", "1", "", "", "", "", "a"], "one seed tells of no difference");
 
         let page = |runs: &[Run<'_>]| {
             let mut out = Vec::new();
@@ -417,6 +418,8 @@ mod tests {
         assert_eq!(section["title"], "Differences, seed by seed");
         let marks = section["table"]["columns"].as_array().unwrap().iter().position(|it| it[0] == "CE marks");
         assert_eq!(section["table"]["rows"][0][marks.unwrap()]["mean"], 11.0);
+        assert_eq!(section["table"]["columns"][1][0], "against");
+        assert_eq!(section["table"]["rows"][0][1], "a");
         assert!(!page(&[runs[0], runs[2]]).to_string().contains("seed by seed"));
     }
 

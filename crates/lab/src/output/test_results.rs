@@ -200,7 +200,7 @@ pub(crate) fn with_rpc() -> Results {
 }
 
 fn table(name: &str, kind: &'static str, flows: Range<usize>) -> TrafficResult {
-    TrafficResult { name: name.into(), kind, flows, offered: None }
+    TrafficResult { name: name.into(), kind, flows, offered: None, pattern: Vec::new() }
 }
 
 fn switch(name: &str) -> SwitchResult {

@@ -14,6 +14,8 @@ pub struct TrafficResult {
     pub flows: Range<usize>,
     /// When they were offered by the clock; `None` where they were not.
     pub offered: Option<Offered>,
+    /// Its [pattern](crate::traffic::Traffic::pattern).
+    pub pattern: Vec<u64>,
 }
 
 impl Results {
@@ -29,6 +31,7 @@ mod tests {
     use super::*;
     use crate::run::{Go, World};
     use crate::scenario::Scenario;
+    use crate::traffic::Traffic;
     use crate::world::SimulatedWorld;
 
     /// Large flows under which small ones come by the clock, and one that does not end.
@@ -82,6 +85,26 @@ mod tests {
         assert_eq!((burst.flows.len(), burst.completed().count()), (4, 4));
         assert!(poisson.flows.len() > 50, "{}", poisson.flows.len());
         assert_eq!((huge.completed().count(), huge.running().count()), (0, 1));
+    }
+
+    #[test]
+    fn a_pattern_tells_of_what_the_flows_do_not() {
+        let pattern = |text: &str| {
+            let scenario = Scenario::parse(text, "here.toml", &[]).unwrap();
+            scenario.traffic.iter().map(Traffic::pattern).collect::<Vec<_>>()
+        };
+        let of = |key: &str, with: &str| pattern(&MIXED.replace(key, with));
+        assert_eq!(pattern(MIXED), [vec![], vec![1, 10], vec![]]);
+        assert_eq!(of("load = 0.1", "load = 0.2")[1], [1, 5], "as many flows may come");
+        assert_eq!(of("senders = 4", "senders = 4\nevery = \"1ms\"")[0], [1_000_000_000]);
+        assert_eq!(of("\"200KB\"", "\"100KB\""), pattern(MIXED), "the flows tell of their sizes");
+        let endless = "\nkind = \"closed-loop\"\nsrc = \"h0\"\ndst = \"h1\"\nmessage = \"4KB\"\n";
+        let (_, flows) = MIXED.rsplit_once("[[traffic]]").unwrap();
+        assert_eq!(of(flows, endless)[2], [4000, 1, u64::MAX]);
+        let sum = "\nkind = \"collective\"\noperation = \"all-gather\"\nsize = \"1MB\"\niterations = 2\n";
+        assert_eq!(of(flows, sum)[2], [2, 1_000_000, 2, 0]);
+        let rpc = "\nkind = \"rpc\"\nserver = \"h0\"\nrequest = \"2KB\"\nwindow = 3\n";
+        assert_eq!(of(flows, rpc)[2], [2000, 32, 3, u64::MAX]);
     }
 
     #[test]

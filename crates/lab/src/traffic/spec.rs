@@ -3,7 +3,7 @@
 //! Each variant of [`Traffic`] is one `[[traffic]]` table of a scenario, with its keys. Whether the values make
 //! sense together (a flow to itself, a source without an end) is judged by [`Jobs::new`](super::Jobs::new).
 
-use super::collective::Collective;
+use super::collective::{Collective, Operation};
 use super::rpc::Rpc;
 use crate::sizes::Sizes;
 use roci_fabric::packet::HostId;
@@ -122,6 +122,30 @@ impl Traffic {
             Self::Collective(_) => "collective",
             Self::Rpc(_) => "rpc",
             Self::Hpcc(_) => "hpcc",
+        }
+    }
+
+    /// What the list of its flows does not tell: how often these come by the clock, and which messages those consist of that have no end
+    /// or wait for others. It is there to be held against that of another table of this kind.
+    pub fn pattern(&self) -> Vec<u64> {
+        let ratio = |ratio: Ratio| vec![ratio.numerator().into(), ratio.denominator().into()];
+        match self {
+            Self::Poisson(spec) => ratio(spec.load),
+            Self::Trigger(spec) => ratio(spec.rate),
+            Self::Incast(spec) => match spec.repeat {
+                Repeat::Once => Vec::new(),
+                Repeat::Every(period) => vec![period.as_ps()],
+                Repeat::Load(load) => ratio(load),
+            },
+            Self::ClosedLoop(spec) => vec![spec.message.0, spec.depth.into(), spec.count.unwrap_or(u64::MAX)],
+            Self::Collective(spec) => {
+                let operations = Operation::ALL.into_iter().take_while(|it| *it != spec.operation);
+                vec![operations.count() as u64, spec.size.0, spec.iterations.into(), spec.gap.as_ps()]
+            }
+            Self::Rpc(spec) => {
+                vec![spec.request.0, spec.response.0, spec.window.into(), spec.count.unwrap_or(u64::MAX)]
+            }
+            Self::Flows(_) | Self::Hpcc(_) | Self::Permutation(_) | Self::AllToAll(_) => Vec::new(),
         }
     }
 

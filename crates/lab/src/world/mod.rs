@@ -438,6 +438,7 @@ impl<'a> Simulation<'a> {
             kind: traffic.kind(),
             flows,
             offered: Offered::of(std::slice::from_ref(traffic), offered_until),
+            pattern: traffic.pattern(),
         });
         Results {
             name: self.scenario.name.clone(),

@@ -109,7 +109,8 @@ fn set_keys<'a>(runs: &[Run<'a>]) -> Vec<&'a str> {
 }
 
 /// One line per run, with the figures of the page's table and behind them the keys that were set, collectives and requests where
-/// there are any, and what is said of the run's configuration: its name, and how much each figure differs from that of the first one.
+/// there are any, and what is said of the run's configuration: its name, how much each figure differs from that of the configuration which it
+/// is held against, and which that is.
 pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
     let keys = set_keys(runs);
     let figure = |(_, name, _, value): Column| {
@@ -130,7 +131,7 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
     for (name, _) in figures() {
         write!(out, ",{},{}", quoted(&format!("{name}_diff")), quoted(&format!("{name}_diff_ci95")))?;
     }
-    writeln!(out)?;
+    writeln!(out, ",baseline")?;
     let pairs = paired(runs);
     let mut differences: BTreeMap<&str, String> = BTreeMap::new();
     for (place, run) in runs.iter().enumerate() {
@@ -148,16 +149,20 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
         }
         write!(out, ",{}", quoted(run.configuration))?;
         let told = differences.entry(run.configuration).or_insert_with(|| {
-            let seeds = pairs.as_ref().and_then(|pairs| pairs.seeds(run.configuration));
+            let seeds = pairs.seeds(run.configuration);
             let both = figures().map(|(_, values)| {
                 let number = |place: usize| values[place].number();
-                match pairs.as_ref().and_then(|pairs| pairs.difference(run.configuration, number)) {
+                match pairs.difference(run.configuration, number) {
                     Some(Estimate { mean, half_width, .. }) => format!(",{mean},{half_width}"),
                     None => ",,".into(),
                 }
             });
             std::iter::once(format!(",{}", seeds.map_or_else(String::new, |seeds| seeds.to_string())))
                 .chain(both)
+                .chain([format!(
+                    ",{}",
+                    quoted(pairs.baseline(run.configuration).unwrap_or(run.configuration))
+                )])
                 .collect()
         });
         writeln!(out, "{told}")?;
@@ -165,8 +170,8 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
     Ok(())
 }
 
-/// Which of `runs` are held against those of the first configuration.
-fn paired<'a>(runs: &[Run<'a>]) -> Option<Pairs<'a>> {
+/// Which of `runs` are held against which.
+fn paired<'a>(runs: &[Run<'a>]) -> Pairs<'a> {
     Pairs::of(&runs.iter().map(|run| (run.configuration, run.results)).collect::<Vec<_>>())
 }
 
@@ -201,29 +206,30 @@ fn means(runs: &[Run<'_>]) -> Section {
     }
 }
 
-/// One row per configuration but the first, where two of its seeds at least are paired with seeds of the first one.
+/// One row per configuration that another with the same flows comes before, where two seeds at least are paired.
 fn differences(runs: &[Run<'_>]) -> Section {
-    let Some(pairs) = paired(runs) else { return Section::default() };
+    let pairs = paired(runs);
     let shown = columns(runs);
     let row = |(name, _): &(&str, Vec<&Results>)| {
         let seeds = pairs.seeds(name).filter(|seeds| *seeds > 1)?;
         let difference = |(.., value): &Column| {
             pairs.difference(name, |place| value(runs[place].results).number()).map_or(Cell::None, Cell::from)
         };
-        Some([(*name).into(), seeds.into()].into_iter().chain(shown.iter().map(difference)).collect())
+        let first = [(*name).into(), pairs.baseline(name)?.into(), seeds.into()];
+        Some(first.into_iter().chain(shown.iter().map(difference)).collect())
     };
     let rows: Vec<Vec<Cell>> = configurations(runs).iter().filter_map(row).collect();
     if rows.is_empty() {
         return Section::default();
     }
+    let mut table = table_of(["configuration", "paired seeds"], &shown, rows);
+    table.columns.insert(1, ("against", Unit::Text));
     Section {
         title: "Differences, seed by seed",
-        note: format!(
-            "How much more each configuration has than {} with the same seed and the same flows: means of the differences, with 95 % confidence \
-             intervals (Student's t).",
-            pairs.first()
-        ),
-        table: Some(table_of(["configuration", "paired seeds"], &shown, rows)),
+        note: "How much more each configuration has than the first one that ran the same flows, with the same seed: means of the \
+               differences, with 95 % confidence intervals (Student's t)."
+            .into(),
+        table: Some(table),
         ..Section::default()
     }
 }
