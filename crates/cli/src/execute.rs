@@ -7,13 +7,15 @@ use crate::progress::{Watcher, listen};
 use crate::table;
 use roci_lab::batch::{self, Group, Run};
 use roci_lab::output::{Folder, OutputError, pcap, summary};
+use roci_lab::program::Warned;
 use roci_lab::results::Results;
 use roci_lab::run::RunError;
 use roci_lab::scenario::ScenarioError;
 use roci_lab::world::SimulatedWorld;
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A group of runs, and the folder for its results.
 pub(crate) struct Request {
@@ -30,7 +32,8 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
         requests.iter().map(|request| prepare(&request.folder)).collect::<Result<_, _>>()?;
     if !common.quiet {
         let left_out = requests.iter().flat_map(|request| left_out(&request.group));
-        for note in left_out.chain(requests.iter().flat_map(|request| notes(&request.group))) {
+        let mut warned = Warned::default();
+        for note in left_out.chain(requests.iter().flat_map(|request| notes(&request.group, &mut warned))) {
             let _ = writeln!(std::io::stderr(), "{note}");
         }
     }
@@ -101,18 +104,19 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
     }
 }
 
-/// What a user should know of the scenarios of `group` before they run: what holds for several of them is said once, with
-/// the configuration where the first does not have it.
-fn notes(group: &Group) -> Vec<String> {
-    let mut said: Vec<&str> = Vec::new();
+/// What a user should know of the scenarios of `group` and of the programs in them before they run: what holds for several of them
+/// is said once, with the configuration where the first does not have it.
+fn notes(group: &Group, warned: &mut Warned) -> Vec<String> {
+    let mut said: BTreeSet<String> = BTreeSet::new();
     let mut notes = Vec::new();
     let first = group.runs.first().map(|run| run.label.as_str());
-    for run in &group.runs {
-        for note in run.scenario.notes() {
-            if said.contains(&note) {
+    // Those of a configuration's other seeds are the same.
+    for alike in group.runs.chunk_by(|one, next| Arc::ptr_eq(&one.scenario, &next.scenario)) {
+        let Some(run) = alike.first() else { continue };
+        for note in run.scenario.notes().map(str::to_owned).chain(warned.of(&run.scenario)) {
+            if !said.insert(note.clone()) {
                 continue;
             }
-            said.push(note);
             let name = &run.scenario.name;
             notes.push(match Some(run.label.as_str()) == first || run.label == *name {
                 true => format!("{name}: {note}"),

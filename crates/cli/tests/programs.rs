@@ -64,6 +64,50 @@ fn an_answer_that_is_never_set_is_warned_of() {
 }
 
 #[test]
+fn a_run_tells_what_the_check_warns_of_and_a_sweep_once() {
+    let scratch = Scratch::new("program-warned");
+    let unset = ours("crates/lab/tests/programs/unset.elf");
+    let output = scratch.roci(&["program", "check", &unset, "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let warnings = report[0]["warnings"].as_array().unwrap();
+    let wanted: Vec<String> =
+        warnings.iter().map(|it| format!("law: {unset}: {}", it.as_str().unwrap())).collect();
+    assert_eq!(wanted.len(), 2, "{report}");
+    let with = |elf: &str, more: &str| {
+        format!("{SMALL}[transport]\ncontrol = {{ law = \"program\", elf = \"{elf}\"{more} }}\n")
+    };
+    scratch.scenario("law.toml", &with(&unset, ""));
+    let told = |arguments: &[&str]| {
+        let output = scratch.roci(arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let of_program = |line: &&str| line.contains(".elf: ");
+        text(&output.stderr).lines().filter(of_program).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&["run", "law.toml"]), wanted);
+    assert_eq!(told(&["run", "law.toml", "--seeds", "1..3"]), wanted);
+    assert_eq!(told(&["sweep", "law.toml", "--set", "nic.mtu=1024,4096", "--seeds", "1..2"]), wanted);
+    assert!(told(&["run", "law.toml", "--quiet"]).is_empty());
+    scratch.scenario("law.toml", &with(&unset, ", check = false"));
+    assert!(told(&["run", "law.toml"]).is_empty(), "it is not to be checked");
+    scratch.scenario("law.toml", &with("firmware/dcqcn.elf", ""));
+    assert!(told(&["run", "law.toml"]).is_empty(), "nothing is wrong with it");
+    let swept = format!("transport.control.elf=firmware/dcqcn.elf,{unset}");
+    let of_second = told(&["sweep", "law.toml", "--set", &swept]);
+    assert_eq!(of_second.len(), 2, "{of_second:?}");
+    assert!(of_second[0].starts_with(&format!("law, transport.control.elf={unset}: {unset}: in recv(): ")));
+    // Timers keep those cores busy that take time.
+    scratch.scenario("law.toml", &with(&ours("crates/lab/tests/programs/hasty.elf"), ""));
+    let hasty =
+        |nic: &str| told(&["run", "law.toml", "--set", &format!("nic.model={nic}"), "--set", "stop=10us"]);
+    let on_cores = hasty("swcc");
+    assert!(
+        on_cores.len() == 1 && on_cores[0].contains("hasty.c:15): arms a timer of 100 ns"),
+        "{on_cores:?}"
+    );
+    assert!(hasty("ideal").is_empty());
+}
+
+#[test]
 fn an_image_that_is_cut_off_is_refused_by_a_run_as_by_the_check() {
     let scratch = Scratch::new("program-cut-off");
     let whole = fs::read(ours("firmware/dcqcn.elf")).unwrap();

@@ -13,6 +13,7 @@
 //! | `slips` | what compiles and is not meant |
 //! | [`skeleton`] | a new program and a scenario for it |
 //! | [`stream`] | such streams |
+//! | [`warned`] | what the check warns of in the programs of scenarios |
 //! | [`events`] | those that a run has recorded |
 //!
 //! `docs/guide/programs.md` is the user's guide; `roci_control::program` runs programs as laws.
@@ -30,9 +31,11 @@ mod said;
 pub mod skeleton;
 mod slips;
 pub mod stream;
+pub mod warned;
 
 pub use build::{Build, BuildError, Built};
 pub use check::{Check, CheckError, SideCheck};
+pub use warned::Warned;
 
 use crate::scenario::program::Costs;
 use crate::scenario::source::listed;

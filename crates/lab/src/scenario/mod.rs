@@ -64,11 +64,13 @@ use crate::traffic::spec::{ControlIndex, Traffic};
 use reach::Reach;
 use read::Table;
 use roci_control::Law;
+use roci_control::program::Image;
 use roci_fabric::topology::Topology;
 use roci_switch::config::{CUSTOMARY_FRAME, SwitchConfig};
 use roci_transport::Recovery;
 use roci_units::{BitsPerSec, Span};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What is to be simulated: everything that a scenario says, with its defaults filled in.
 #[derive(Clone, Debug)]
@@ -287,6 +289,13 @@ impl Scenario {
             .into_iter()
             .chain(of_traffic)
             .chain(self.own_notes.iter().map(String::as_str))
+    }
+
+    /// The programs that its traffic runs, and those that take their place during the run.
+    pub(crate) fn images(&self) -> impl Iterator<Item = &Arc<Image>> {
+        let used = presets::used(&self.traffic, &self.transport.control, &self.controls);
+        let written = self.writes.iter().map(|write| &write.program);
+        used.map(|control| &control.loaded).chain(written).filter_map(program::Loaded::image)
     }
 
     /// What the congestion controls are called in results, after so many of the writes: the common one, then those of single

@@ -188,7 +188,7 @@ impl Nic {
     }
 
     /// The models made of parts, the general one first.
-    fn made_of_parts(&self) -> impl Iterator<Item = &Architecture> {
+    pub(crate) fn made_of_parts(&self) -> impl Iterator<Item = &Architecture> {
         let all = std::iter::once(&self.config).chain(self.rules.iter().map(|rule| &rule.config));
         all.filter_map(|config| match &config.model {
             NicModel::Parts(parts) => Some(&**parts),
