@@ -510,11 +510,14 @@ fn empty_into(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::remove_dir(from)
 }
 
-/// Letters, digits and a few signs of `label`; dashes for the rest.
+/// Letters, digits and a few signs of `label`; dashes for the rest. File systems take names of 255 octets, of which some are left for
+/// a number behind it: what is cut off is the seed, and the values of the keys that were named last.
 fn folder_name(label: &str) -> String {
+    const OCTETS: usize = 240;
     let fit = |c: char| if c.is_alphanumeric() || "._=+".contains(c) { c } else { '-' };
-    let name: String = label.chars().map(fit).take(120).collect();
-    name.trim_start_matches('.').to_owned()
+    let mut name: String = label.trim_start_matches('.').chars().map(fit).collect();
+    name.truncate(name.floor_char_boundary(OCTETS));
+    name
 }
 
 /// Hears of runs as they go on, from several threads at once.

@@ -170,6 +170,26 @@ fn scenarios_of_one_name_have_folders_of_their_own() {
 }
 
 #[test]
+fn folders_of_many_keys_tell_their_values_and_seeds_and_have_names_that_file_systems_take() {
+    let file = File::new("many-keys");
+    let keys = [
+        "switch.ecn.kmin",
+        "switch.ecn.kmax",
+        "switch.ecn.pmax",
+        "switch.pfc.headroom",
+        "switch.buffer",
+        "transport.ring",
+    ];
+    let values = ["20KB,30KB", "400KB,500KB", "0.01,0.02", "90KB,95KB", "2MB,3MB", "1,2"];
+    let axes: Vec<_> = keys.into_iter().zip(values).collect();
+    let places = Group::of_sweep(&file.0, &[], &set(&axes), &[1, 2]).unwrap().places();
+    let last = "switch.ecn.kmin=30KB-switch.ecn.kmax=500KB-switch.ecn.pmax=0.02-switch.pfc.headroom=95KB-switch.buffer=3MB-transport.ring=2-seed=2";
+    assert!(last.len() > 120 && places.last() == Some(&PathBuf::from(last)), "{places:?}");
+    let long = ["é", "x"].map(|letter| folder_name(&letter.repeat(300)));
+    assert_eq!(long.map(|name| name.len()), [240, 240]);
+}
+
+#[test]
 fn a_configuration_is_summed_up_over_its_seeds() {
     let file = File::new("estimates");
     let group = Group::of_seeds(&file.0, &[], &[1, 2, 3]).unwrap();
