@@ -1,6 +1,7 @@
 //! What keys are called on devices: whoever brings settings of a switch or a NIC is told the key here, and what the value means there.
 
 use super::keys::Section;
+use super::source::listed;
 
 /// A name of a device, the table and the key that it is here, and where values differ, what the key takes and what the name has there.
 type Name = (&'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
@@ -76,9 +77,18 @@ pub(super) fn in_section(name: &str, section: &Section) -> Option<String> {
     Some(remedy(name, &if here { key.to_owned() } else { format!("{path}.{key}") }, differ))
 }
 
-/// The same of a law that has the keys `valid`.
+/// The same of a law that has the keys `valid`. A name of mlx5's that no key stands for leads to no key that only looks like it.
 pub(super) fn in_law(name: &str, valid: &[&str]) -> Option<String> {
-    let &(_, path, key, differ) = find(name)?;
+    let Some(&(_, path, key, differ)) = find(name) else {
+        let lower = name.to_lowercase();
+        let theirs = ["rpg_", "rp_", "np_"].iter().any(|prefix| lower.starts_with(prefix));
+        return theirs.then(|| {
+            format!(
+                "no key here does what `{name}` does on a NIC; those that exist are {}",
+                listed(valid.iter().copied())
+            )
+        });
+    };
     (path == CONTROL && valid.contains(&key)).then(|| remedy(name, key, differ))
 }
 
@@ -118,6 +128,13 @@ mod tests {
         assert_eq!(refused("switch.pfc.pfc_enable"), "did you mean `switch.classes.pause`?");
         // What is a key of ours elsewhere is that.
         assert!(!refused("switch.threshold").contains("control"), "{}", refused("switch.threshold"));
+        let none = refused("transport.control.rp_min_dec_fac");
+        assert!(
+            none.starts_with(
+                "no key here does what `rp_min_dec_fac` does on a NIC; those that exist are `preset`, `g`"
+            ),
+            "{none}"
+        );
         // A law without such a key is told its own.
         assert!(in_law("rp_ai_rate", &["beta"]).is_none());
     }
