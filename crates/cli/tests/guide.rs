@@ -130,6 +130,18 @@ fn the_guides_settings_are_told_apart_seed_by_seed_as_it_says() {
     }
     let report = text(&scratch.read("out/shared-sweep/report.html"));
     assert!(report.contains("Slowdown by size, p99") && report.contains("Differences, seed by seed"));
+    // Two loads with two laws.
+    let arguments: Vec<&str> = first("sh").strip_prefix("roci ").unwrap().split_whitespace().collect();
+    let printed = text(&scratch.roci(&arguments).stdout);
+    let against = printed.lines().filter_map(|line| line.strip_prefix("  against "));
+    let against: Vec<_> = against.map(|line| line.split_once(", seed by seed").unwrap().0).collect();
+    let law = "transport.control=dcqcn preset=hpcc switch.ecn.kmin=20KB";
+    assert_eq!(against, [0.3, 0.6].map(|load| format!("traffic.0.load={load} {law}")));
+    let timely =
+        ["transport.control=timely", "switch.ecn.kmin=20KB,100KB"].map(|set| ["--set", set]).concat();
+    let output =
+        scratch.roci(&[&["sweep", "shared.toml", "--set", "traffic.0.until=1ms"], &timely[..]].concat());
+    assert_eq!(text(&output.stderr).matches("`timely` does not slow down for marks").count(), 1);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! `[machine]`: the hosts that answer requests.
 
-use super::Control;
 use super::nic::Nic;
 use super::read::Table;
 use super::source::{ScenarioError, Source};
 use super::traffic::Reading;
 use super::tree::Kind;
+use super::{Control, presets};
 use crate::traffic::rpc::Rpc;
 use crate::traffic::spec::{ControlIndex, Traffic};
 use roci_fabric::packet::HostId;
@@ -71,9 +71,7 @@ impl Machine {
         let idle = (requests().next().is_none() && *self != Self::default()).then(|| {
             "`[machine]` has no effect: it is of hosts that answer requests, and no traffic here has `kind = \"rpc\"`".to_owned()
         });
-        let heeds = |control: &Control| {
-            control.is_program() || matches!(control.law.value.as_str(), "dcqcn" | "dctcp" | "nscc")
-        };
+        let heeds = presets::heeds_marks;
         let mut laws = requests().map(|rpc| law(rpc.common.control));
         let first = laws.next().filter(|_| self.hostcc.is_some());
         let unheeded = first.filter(|first| !heeds(first) && !laws.any(heeds)).map(|first| {

@@ -2,7 +2,7 @@
 
 use super::reach::Reach;
 use super::read::Table;
-use super::{Control, Scenario, ets, fill, presets, together};
+use super::{Control, Scenario, Source, Switch, ets, fill, presets, together};
 use crate::traffic::spec::{Op, Traffic};
 
 /// What reading found out and a scenario does not keep.
@@ -54,6 +54,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
     let brought = transport.control.brought_note(origin_of("recovery")).filter(|_| is_common);
     let unnamed = controls.iter().chain([&transport.control]).filter_map(Control::unnamed_note);
 
+    let unheeded = unheeded(source, switch, used()).filter(|_| !transport.recovery.owns_window());
     let by_marks = |control: &Control| matches!(control.law.value.as_str(), "dcqcn" | "dctcp" | "nscc");
     let late_marks = used().any(by_marks).then(|| switch.late_marks_note(graph)).flatten();
 
@@ -65,6 +66,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(beyond)
         .chain(switch.unmarked_note())
         .chain(late_marks)
+        .chain(unheeded)
         .chain(switch.idle_rule_note(graph))
         .chain(nic.idle_notes())
         .chain(nic.parts_notes(graph, max_frame, switch.config.pfc.is_some()));
@@ -87,4 +89,44 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(ets::notes(switch, traffic, used().any(Control::is_granted)))
         .chain(unnamed)
         .collect()
+}
+
+/// What a user should know who varies by hand when switches mark, where no law heeds that: a sweep would run the same again and again.
+fn unheeded<'a>(source: &Source, switch: &Switch, used: impl Iterator<Item = &'a Control>) -> Option<String> {
+    let (key, _) = source.overrides().iter().find(|(key, _)| key.starts_with("switch.ecn."))?;
+    let laws: Vec<&Control> = used.collect();
+    let first = laws.first()?;
+    let none_heeds = switch.configs().any(|config| config.ecn.is_some())
+        && !laws.iter().any(|control| presets::heeds_marks(control));
+    none_heeds.then(|| {
+        format!(
+            "`{key}` changes how many packets are marked and nothing else: `{}` does not slow down for marks",
+            first.law.value
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::Scenario;
+    use crate::scenario::tests::{PERMUTATION, star};
+
+    #[test]
+    fn marks_that_are_varied_where_no_law_heeds_them_are_told_of() {
+        let told = |set: &[(&str, &str)]| {
+            let set: Vec<_> =
+                set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            let scenario = Scenario::parse(&star(PERMUTATION), "here.toml", &set).unwrap();
+            scenario.notes().filter(|note| note.contains("does not slow down for marks")).count()
+        };
+        let kmin = ("switch.ecn.kmin", "10KB");
+        let law = |name| ("transport.control", name);
+        for (name, is_told) in [("timely", 1), ("none", 1), ("dcqcn", 0), ("dctcp", 0)] {
+            assert_eq!(told(&[kmin, law(name)]), is_told, "{name}");
+        }
+        assert_eq!(told(&[law("timely")]), 0, "nobody varies it");
+        assert_eq!(told(&[("switch.ecn", "false"), law("timely")]), 0, "nothing is marked");
+        let rest = [("transport.recovery", "reno"), ("transport.control", "none")];
+        assert_eq!(told(&[&[kmin], &rest[..]].concat()), 0, "a recovery with a window of its own decides");
+    }
 }

@@ -52,6 +52,11 @@ pub(super) fn used<'a>(
     named(move || traffic.iter().flat_map(Traffic::controls), common, own)
 }
 
+/// Whether a law slows down for packets that switches or hosts have marked; of a program nothing is known.
+pub(super) fn heeds_marks(control: &Control) -> bool {
+    control.is_program() || matches!(control.law.value.as_str(), "dcqcn" | "dctcp" | "nscc")
+}
+
 /// Those of them under which traffic READs.
 pub(super) fn used_by_reads<'a>(
     traffic: &'a [Traffic],
