@@ -117,6 +117,7 @@ impl QueuePairBuilder {
             mtu: pd.device.mtu.octets(),
             law: u16::from(pd.device.laws.len() > 1),
             credits: true,
+            probes: true,
             ..QpConfig::default()
         };
         Self {

@@ -212,6 +212,10 @@ pub struct QpConfig {
     /// unasked once there are some again, so that a requester which heeds it draws no RNR NAK. Without effect with a shared receive
     /// queue, as IBTA has it, and in layouts `ndp` and `homa`.
     pub credits: bool,
+    /// With go-back-N, after a timeout send a few packets again and more as they are acknowledged, in place of all that is in flight; and
+    /// nothing of the rest once an acknowledgement reaches beyond what was sent again, for then nothing was lost. For peers and paths that
+    /// stand still for longer than the timeout now and then, as hosts do that take packets in software.
+    pub probes: bool,
     /// The queue key, for datagrams.
     pub q_key: u32,
     /// Octets at the front of a receive request that a datagram leaves free, for the header that the world puts there: 40 in verbs (IBTA
@@ -252,6 +256,7 @@ impl Default for QpConfig {
             priority: 3,
             srq: None,
             credits: false,
+            probes: false,
             q_key: 0,
             header_room: 0,
             created: Instant::ZERO,

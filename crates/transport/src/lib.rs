@@ -47,6 +47,7 @@ pub mod memory;
 mod messages;
 mod opcodes;
 mod posting;
+mod probing;
 mod pulls;
 mod qp;
 mod queue;

@@ -338,6 +338,8 @@ pub(crate) struct Profile {
     pub(crate) lone_writes: bool,
     /// Whether acknowledgements tell of receive requests.
     pub(crate) credits: bool,
+    /// Whether a timeout sends a few packets again at first; with go-back-N alone.
+    pub(crate) probes: bool,
     pub(crate) short: ShortWay,
     /// What packets in the middle of a message have in common: of a SEND, of a WRITE, and of the same that ask for an
     /// acknowledgement.
@@ -511,6 +513,7 @@ impl Profile {
             max_dest_rd_atomic: config.max_dest_rd_atomic,
             deferred: config.deferred,
             lone_writes,
+            probes: config.probes && matches!(config.recovery, Recovery::GoBackN),
             credits: config.credits
                 && config.srq.is_none()
                 && matches!(config.service, Service::Rc)

@@ -11,6 +11,7 @@ use crate::delivery::pool::Pool;
 use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::Sender;
 use crate::engine::Engine;
+use crate::probing::Probe;
 use crate::qp::{Facts, Notes, Profile, Qp, Requester, Standing, after, sequence};
 use crate::queue::{Kind, NONE, flag};
 use crate::token::Purpose;
@@ -28,9 +29,15 @@ pub(crate) struct Losing {
     asked: u32,
     /// A request at or before which nothing is marked: where the search for a packet's request begins.
     hint: u32,
+    /// What is sent again of what a timeout took for lost.
+    pub(crate) probe: Option<Probe>,
 }
 
 impl Losing {
+    pub(crate) fn sender(&mut self) -> &mut Sender {
+        &mut self.sender
+    }
+
     /// [`Sender::advance_in_order`].
     #[inline(always)]
     pub(crate) fn advance_in_order(&mut self, boards: &Pool, cumulative: Psn, in_flight: u32) -> Option<u32> {
@@ -129,6 +136,7 @@ impl Engine {
             _ => 0,
         };
         self.observe(now, slot, event);
+        self.probe_after(slot, timeout);
         if heard {
             let event = Event { timeout, length, ..self.event(now, slot, Class::LOSS) };
             self.tell_law(now, slot, &event);
@@ -159,7 +167,7 @@ impl Engine {
         let mut sender = Sender::new(first, Program::new(profile.recovery, profile.initial_window, first));
         sender.sent(in_flight);
         self.slow.entries += u64::from(profile.recovery.has_slow_path());
-        self.aside(slot).losing = Some(Losing { sender, asked: 0, hint: NONE });
+        self.aside(slot).losing = Some(Losing { sender, asked: 0, hint: NONE, probe: None });
         self.end_run(slot);
         self.qps[slot].requester.notes.set(Notes::RECOVERING);
     }
@@ -350,6 +358,7 @@ impl Engine {
             self.restart_timer_at(now, slot, timeout);
             return;
         }
+        self.probed(slot);
         self.observe(now, slot, Loss::Ack { cumulative, selective: None });
         self.resend_next_message(now, slot);
         self.follow(now, slot);
@@ -535,6 +544,9 @@ impl Engine {
             // As with new packets: where the window has shut behind what asks for nothing, one goes that asks.
             packets = packets.min(lets.max(u32::from(self.qps[slot].requester.unasked > 0)));
         }
+        if let Some(probe) = losing.probe {
+            packets = packets.min(probe.lets(at));
+        }
         let length = match work.kind {
             _ if work.kind.is_read_or_atomic() => 0,
             _ if packets == left => work.length - at.wrapping_sub(work.first) * mtu,
@@ -580,6 +592,7 @@ impl Engine {
             false => self.qps[slot].requester.high,
         };
         self.doubt_result(slot);
+        self.probe_after(slot, false);
         let aside = self.aside(slot);
         aside.asked_at = Some(una);
         let mark = Some((Psn::new(una), Psn::new(end)));
@@ -622,8 +635,9 @@ impl Engine {
     /// followed: it would take them for the next of many. And where READ responses acknowledge what came before them, as in
     /// layout `homa`, a responder that has the packet may owe no answer but to one that asks.
     pub(crate) fn wants_answer(&mut self, slot: usize, plan: &Plan) -> bool {
+        let ends_probe = self.ends_probe(slot, plan);
         let profile = self.profile(slot);
-        !plan.fresh && profile.recovery.keeps_out_of_order()
+        !plan.fresh && (profile.recovery.keeps_out_of_order() || ends_probe)
             || profile.recovery.owns_window()
                 && (!plan.fresh || self.recovery_room(slot) <= u32::from(plan.packets))
     }

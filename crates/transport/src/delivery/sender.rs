@@ -222,6 +222,17 @@ impl Sender {
         (packets > 0).then_some(Resend { psn, packets })
     }
 
+    /// Which packets are still to be sent again, in one piece, the end excluded. `None` where nothing is, or where a bitmap says which.
+    #[must_use]
+    pub fn marked_range(&self) -> Option<(Psn, Psn)> {
+        (self.board.is_none() && self.again.0 != self.again.1).then_some(self.again)
+    }
+
+    /// Nothing of [that](Self::marked_range) is to be sent again any more.
+    pub fn unmark_range(&mut self) {
+        self.again.0 = self.again.1;
+    }
+
     /// Accounts for a run of marked packets that was sent again; gives for how many of them it was not the first time. Without a
     /// bitmap all before one that was sent again count as such.
     pub fn resent(&mut self, pool: &mut Pool, run: Resend) -> u32 {

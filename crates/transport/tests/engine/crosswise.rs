@@ -154,6 +154,7 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         layout,
         law: 1,
         recovery,
+        probes: draw.seed.is_multiple_of(2),
         max_in_flight: chance.below(40) as u32,
         initial_window: 1 + chance.below(12) as u16,
         deferred: if draw.deferred { ALL_DEFERRED } else { Deferred::default() },

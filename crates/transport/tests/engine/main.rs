@@ -21,6 +21,7 @@ mod laws;
 mod limit;
 mod messages;
 mod pair;
+mod probing;
 mod pulls;
 mod read_room;
 mod reading;

@@ -72,6 +72,7 @@ fn run(draw: Draw) -> Result<(), TestCaseError> {
         layout: if homa { Layout::Homa } else { layout },
         law: u16::from(homa || recovery == Recovery::Ndp),
         recovery,
+        probes: draw.seed.is_multiple_of(2),
         max_in_flight: chance.below(40) as u32,
         initial_window: 1 + chance.below(12) as u16,
         deferred: if draw.deferred { ALL_DEFERRED } else { Deferred::default() },

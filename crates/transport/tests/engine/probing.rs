@@ -1,0 +1,205 @@
+//! What is sent again after a timeout where a few packets are to find out first whether anything was lost.
+
+use crate::scripts::{MTU, config, request};
+use roci_transport::{Arrival, Engine, EngineConfig, Operation, QpConfig, QpState, Reaction, Status, Tail};
+use roci_units::{Instant, Psn, Qpn, Span};
+use roci_wire::{Aeth, Flags, Header, NakCode, Opcode, Syndrome};
+use std::collections::VecDeque;
+
+const QPN: Qpn = Qpn::new(2);
+const TIMEOUT: Span = Span::from_micros(100);
+/// Packets of each message, of which the last asks for an answer.
+const EACH: u32 = 10;
+
+/// A requester whose timer has run out with `messages` in flight, and no answer.
+struct Late {
+    engine: Engine,
+    now: Instant,
+}
+
+impl Late {
+    fn new(messages: u32, probes: bool) -> Self {
+        let mut engine = Engine::new(EngineConfig::default());
+        let config = QpConfig {
+            qpn: Some(QPN),
+            peer: Qpn::new(9),
+            timeout: TIMEOUT,
+            probes,
+            ack_every: 100,
+            ..config()
+        };
+        engine.create_qp(config).unwrap();
+        let mut late = Self { engine, now: Instant::ZERO };
+        late.post(messages);
+        assert_eq!(late.sends(), (0..messages * EACH).collect::<Vec<_>>());
+        late.waits();
+        late
+    }
+
+    fn post(&mut self, messages: u32) {
+        let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
+        for _ in 0..messages {
+            self.engine.post_send(self.now, QPN, &request(1, write, 0, EACH * MTU)).unwrap();
+        }
+    }
+
+    /// Until the timer has run out.
+    fn waits(&mut self) {
+        let before = self.engine.counters(QPN).timeouts;
+        while self.engine.counters(QPN).timeouts == before {
+            self.now = self.engine.next_wakeup().expect("a timer runs");
+            self.engine.wake(self.now);
+        }
+    }
+
+    /// The PSNs of what it sends now. The last asks for an answer.
+    fn sends(&mut self) -> Vec<u32> {
+        let (mut sent, mut asks) = (Vec::new(), true);
+        while let Some(segment) = self.engine.transmit(self.now) {
+            let first = segment.header.psn.get();
+            sent.extend(first..first + u32::from(segment.packets));
+            asks = segment.last_flags.has(Flags::ACK_REQUEST);
+        }
+        assert!(asks, "who sends no more has asked");
+        sent
+    }
+
+    fn hears(&mut self, psn: u32, syndrome: Syndrome) {
+        let mut header = Header::new(Opcode::ACKNOWLEDGE, QPN, Psn::new(psn));
+        header.set_aeth(Aeth { syndrome: syndrome.to_u8(), msn: 0 });
+        let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[] };
+        self.engine.receive(self.now, &arrival, &mut Reaction::default());
+    }
+
+    /// All up to `psn` has come.
+    fn is_acknowledged(&mut self, psn: u32) {
+        self.hears(psn, Syndrome::Ack { credits: Syndrome::CREDITS_OFF });
+    }
+}
+
+fn packets(range: core::ops::Range<u32>) -> Vec<u32> {
+    range.collect()
+}
+
+#[test]
+fn after_a_timeout_a_few_packets_are_sent_again_and_once_they_came_twice_as_many() {
+    let mut late = Late::new(10, true);
+    assert_eq!(late.sends(), packets(0..17));
+    late.is_acknowledged(16);
+    assert_eq!(late.sends(), packets(17..51));
+    // Another timeout begins anew.
+    late.waits();
+    assert_eq!(late.sends(), packets(17..34));
+    late.is_acknowledged(19);
+    assert_eq!(late.sends(), [], "it may have come before");
+    late.is_acknowledged(33);
+    assert_eq!(late.sends(), packets(34..68));
+    late.is_acknowledged(67);
+    late.post(1);
+    assert_eq!(late.sends(), packets(68..110), "new packets behind all that was in flight");
+    late.is_acknowledged(109);
+    assert_eq!(late.engine.query(QPN).unwrap().in_flight, 0);
+    // Else all goes at once.
+    assert_eq!(Late::new(10, false).sends(), packets(0..100));
+}
+
+#[test]
+fn what_acknowledges_more_than_was_sent_again_says_that_nothing_was_lost() {
+    for before_any in [false, true] {
+        let mut late = Late::new(10, true);
+        if !before_any {
+            assert_eq!(late.sends(), packets(0..17));
+        }
+        late.is_acknowledged(19);
+        late.post(1);
+        assert_eq!(late.sends(), packets(100..110), "new packets alone");
+        // That which lies further behind may be lost all the same.
+        late.waits();
+        assert_eq!(late.sends(), packets(20..37));
+        late.is_acknowledged(109);
+        assert_eq!(late.sends(), []);
+        assert_eq!(late.engine.query(QPN).unwrap().in_flight, 0);
+    }
+}
+
+#[test]
+fn a_nak_after_a_timeout_has_all_sent_again_at_once() {
+    let mut late = Late::new(10, true);
+    assert_eq!(late.sends(), packets(0..17));
+    late.hears(4, Syndrome::Nak(NakCode::PsnSequenceError));
+    assert_eq!(late.sends(), packets(4..100));
+}
+
+#[test]
+fn a_peer_that_is_gone_is_found_out_after_as_many_timeouts() {
+    let ends = [true, false].map(|probes| {
+        let mut late = Late::new(10, probes);
+        while late.engine.query(QPN).unwrap().state == QpState::ReadyToSend {
+            late.sends();
+            late.now = late.engine.next_wakeup().expect("not for ever");
+            late.engine.wake(late.now);
+        }
+        assert_eq!(late.engine.poll_completion().unwrap().status, Status::TransportRetryCounterExceeded);
+        late.now
+    });
+    assert_eq!(ends[0], ends[1]);
+}
+
+/// How WRITEs of 400 packets end whose responder stands still for 150 us after the twentieth packet, and takes a microsecond for each that
+/// comes in order and ten for one that it has; and how many packets were sent.
+fn beside_one_who_stands_still(probes: bool) -> (Vec<Status>, usize) {
+    let mut engine = Engine::new(EngineConfig::default());
+    let config = QpConfig {
+        qpn: Some(QPN),
+        peer: Qpn::new(9),
+        timeout: TIMEOUT,
+        probes,
+        ack_every: 100,
+        max_in_flight: 100,
+        ..config()
+    };
+    engine.create_qp(config).unwrap();
+    let mut late = Late { engine, now: Instant::ZERO };
+    late.post(40);
+    let (mut waiting, mut expected, mut sent, mut busy) = (VecDeque::new(), 0, 0, 0u32);
+    for _ in 0..100_000 {
+        late.now += Span::from_micros(1);
+        late.engine.wake(late.now);
+        while let Some(segment) = late.engine.transmit(late.now) {
+            let (first, count) = (segment.header.psn.get(), u32::from(segment.packets));
+            let asks = segment.last_flags.has(Flags::ACK_REQUEST);
+            waiting.extend((first..first + count).map(|psn| (psn, asks && psn + 1 == first + count)));
+            sent += count as usize;
+        }
+        busy = busy.saturating_sub(1);
+        if busy > 0 {
+            continue;
+        }
+        let Some((psn, asks)) = waiting.pop_front() else { continue };
+        let is_next = psn == expected;
+        expected += u32::from(is_next);
+        busy = if psn == 20 && is_next {
+            150
+        } else if is_next {
+            1
+        } else {
+            10
+        };
+        // A duplicate is answered whether it asks or not, as Soft-RoCE has it.
+        if asks || psn + 1 < expected {
+            late.is_acknowledged(expected - 1);
+        }
+    }
+    (std::iter::from_fn(|| late.engine.poll_completion()).map(|end| end.status).collect(), sent)
+}
+
+#[test]
+fn who_stands_still_for_longer_than_the_timer_is_not_buried_under_duplicates() {
+    let (ends, sent) = beside_one_who_stands_still(true);
+    assert_eq!(ends, [Status::Success; 40]);
+    // With each timeout a few more than the 400.
+    assert!(sent < 400 + 100, "{sent}");
+    // What is new stands behind a hundred duplicates, and more come with each timeout, until the retries are over.
+    let (ends, _) = beside_one_who_stands_still(false);
+    assert!(ends.contains(&Status::TransportRetryCounterExceeded), "{ends:?}");
+}
