@@ -11,14 +11,23 @@ const TIMEOUT: Span = Span::from_micros(100);
 /// Packets of each message, of which the last asks for an answer.
 const EACH: u32 = 10;
 
-/// A requester whose timer has run out with `messages` in flight, and no answer.
+/// A requester whose timer runs out, or has.
 struct Late {
     engine: Engine,
     now: Instant,
 }
 
 impl Late {
+    /// One whose timer has run out with all of so many messages in flight, and no answer.
     fn new(messages: u32, probes: bool) -> Self {
+        let mut late = Self::posted(messages, probes, 0);
+        assert_eq!(late.sends(), (0..messages * EACH).collect::<Vec<_>>());
+        late.waits();
+        late
+    }
+
+    /// One that has so many to send, and sends `max_in_flight` packets at most before an answer comes; 0: all.
+    fn posted(messages: u32, probes: bool, max_in_flight: u32) -> Self {
         let mut engine = Engine::new(EngineConfig::default());
         let config = QpConfig {
             qpn: Some(QPN),
@@ -26,13 +35,12 @@ impl Late {
             timeout: TIMEOUT,
             probes,
             ack_every: 100,
+            max_in_flight,
             ..config()
         };
         engine.create_qp(config).unwrap();
         let mut late = Self { engine, now: Instant::ZERO };
         late.post(messages);
-        assert_eq!(late.sends(), (0..messages * EACH).collect::<Vec<_>>());
-        late.waits();
         late
     }
 
@@ -148,19 +156,7 @@ fn a_peer_that_is_gone_is_found_out_after_as_many_timeouts() {
 /// How WRITEs of 400 packets end whose responder stands still for 150 us after the twentieth packet, and takes a microsecond for each that
 /// comes in order and ten for one that it has; and how many packets were sent.
 fn beside_one_who_stands_still(probes: bool) -> (Vec<Status>, usize) {
-    let mut engine = Engine::new(EngineConfig::default());
-    let config = QpConfig {
-        qpn: Some(QPN),
-        peer: Qpn::new(9),
-        timeout: TIMEOUT,
-        probes,
-        ack_every: 100,
-        max_in_flight: 100,
-        ..config()
-    };
-    engine.create_qp(config).unwrap();
-    let mut late = Late { engine, now: Instant::ZERO };
-    late.post(40);
+    let mut late = Late::posted(40, probes, 100);
     let (mut waiting, mut expected, mut sent, mut busy) = (VecDeque::new(), 0, 0, 0u32);
     for _ in 0..100_000 {
         late.now += Span::from_micros(1);
