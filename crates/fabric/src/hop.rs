@@ -3,6 +3,7 @@
 //! A hop is one event, the arrival, which is scheduled when the transmission begins. The end of a transmission is an
 //! event only where something waits for it.
 
+use crate::balance::Balancing;
 use crate::fault::{Copy, Crossing, Passage};
 use crate::link::{FAULTY, PENDING, SPECIAL, TAPPED, TAPPED_AFAR, UNEVEN};
 use crate::net::{ARRIVE, FREE, LEAVE, Net, PAUSE};
@@ -13,7 +14,10 @@ use roci_switch::config::PAUSE_FRAME;
 use roci_switch::{Hop, Outcome, Switch};
 
 /// No port: the packet ends at the other end of the link, at a host or because no path leads on.
-const NOWHERE: u32 = u32::MAX;
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// The port is chosen when the packet has come.
+const UNDECIDED: u32 = u32::MAX - 1;
 
 impl Net {
     /// A packet has arrived at a switch.
@@ -21,8 +25,8 @@ impl Net {
     pub(crate) fn arrive(&mut self, id: PacketId) {
         let packet = &self.packets[id];
         let (egress, bit) = (packet.next, 1 << packet.priority);
-        if egress == NOWHERE {
-            return self.lose_way(id);
+        if egress >= UNDECIDED {
+            return self.arrive_undecided(id);
         }
         let port = &self.ports[egress as usize];
         let end = &port.link;
@@ -37,15 +41,34 @@ impl Net {
         self.wait(egress, id);
     }
 
+    /// A packet has arrived at a switch which knows no way on, or several and chooses now.
+    #[inline(never)]
+    fn arrive_undecided(&mut self, id: PacketId) {
+        let switch = self.switch_of(self.packets[id].port);
+        if let Some(switch) = switch
+            && self.packets[id].next == UNDECIDED
+        {
+            self.packets[id].next = self.choose_by_load(switch, id);
+        }
+        if self.packets[id].next == NOWHERE { self.lose_way(id) } else { self.arrive(id) }
+    }
+
     /// The port by which a packet sent to `node` will go on from there: none for a host.
     ///
-    /// It is looked up as the packet is sent and not as it arrives, so that the port can be prefetched before.
+    /// It is looked up as the packet is sent and not as it arrives, so that the port can be prefetched before; where it is to be chosen
+    /// by loads, [`UNDECIDED`].
     #[inline]
     fn next_egress(&mut self, node: u32, destination: HostId, flow: u32) -> u32 {
         let Some(switch) = self.switch_at(node) else { return NOWHERE };
-        let local = match self.turns.get_mut(switch as usize) {
+        let local = match self.balancer.turns.get_mut(switch as usize) {
             None => self.routes.next_port(switch, destination, flow),
-            Some(turn) => self.routes.port_in_turn(switch, destination, turn),
+            Some(turn) if self.balancer.how == Balancing::InTurn => {
+                self.routes.port_in_turn(switch, destination, turn)
+            }
+            Some(_) => match self.routes.equal(switch, destination) {
+                several if several.count() > 1 => return UNDECIDED,
+                one => one.least(0, |_| 0),
+            },
         };
         if local == NO_PORT { NOWHERE } else { self.first_ports[switch as usize] + u32::from(local) }
     }

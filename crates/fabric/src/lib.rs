@@ -5,6 +5,7 @@
 //! | [`graph`] | hosts, switches, links: what a topology becomes |
 //! | [`topology`] | star, dumbbell, tree, leaf-spine, fat tree, graphs link by link, HPCC's files |
 //! | [`routing`] | shortest paths, chosen by a hash or in turn |
+//! | [`balance`] | how switches choose, by the loads of their ports too |
 //! | [`packet`] | a packet in flight |
 //! | [`packets`] | the slab that packets live in, and what few of them carry |
 //! | [`nics`] | what stands at the edge |
@@ -19,6 +20,7 @@
 //! | [`tap`] | what a capture records |
 #![forbid(unsafe_code)]
 
+pub mod balance;
 pub mod change;
 pub mod deadlock;
 pub mod fabric;
@@ -36,6 +38,7 @@ pub mod tap;
 pub mod topology;
 mod wheel;
 
+pub use balance::Balancing;
 pub use change::{Outage, Part};
 pub use fabric::{Fabric, Stopped};
 pub use fault::{Fault, FaultSpec};

@@ -80,4 +80,9 @@ impl LinkClass {
             None => Span::from_ps(self.octet_ps * u64::from(octets + WIRE_OVERHEAD)),
         }
     }
+
+    /// About how many nanoseconds `octets` of frames keep the link.
+    pub(crate) fn nanoseconds(&self, octets: u64) -> u64 {
+        octets.saturating_mul(8_000_000) / u64::from(self.rate_kbps.max(1))
+    }
 }

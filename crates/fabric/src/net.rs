@@ -1,5 +1,6 @@
 //! The network between the NICs, and what a NIC may ask of it.
 
+use crate::balance::{Balancer, Balancing};
 use crate::change::{Changes, Outage, Part};
 use crate::fault::{Count, Fault, FaultCounters, FaultError, FaultSpec, Faults, InSwitch};
 use crate::graph::{Graph, NodeId};
@@ -24,8 +25,8 @@ pub struct FabricConfig {
     pub switch_on: Vec<(u32, SwitchConfig)>,
     /// Octets that each hop of telemetry adds to a frame: 8 for HPCC's.
     pub hop_octets: u16,
-    /// Whether switches take equal-cost ports in turn, packet by packet, and not by a hash of the flow.
-    pub spray: bool,
+    /// How switches choose among ports of equal cost.
+    pub balancing: Balancing,
     /// Faults on links.
     pub faults: Vec<FaultSpec>,
     /// Switches that are down for a time, and links that routes avoid while they are.
@@ -187,8 +188,7 @@ pub struct Net {
     /// The first port of each switch, and the number of ports.
     pub(crate) first_ports: Vec<u32>,
     pub(crate) routes: Routes,
-    /// When spraying, how many packets that had a choice each switch has routed, begun at random; else empty.
-    pub(crate) turns: Vec<u32>,
+    pub(crate) balancer: Balancer,
     pub(crate) hosts: Vec<Host>,
     pub(crate) pauses: Vec<Pauses>,
     pub(crate) faults: Faults,
@@ -219,6 +219,7 @@ impl Net {
         let uneven = classes.iter().any(|class| class.octet_ps == 0);
         let pace = |port: &Port<LinkEnd>| Pace::new(classes[usize::from(port.link.class)].spec.rate);
         let paces = if uneven { ports.iter().map(pace).collect() } else { Vec::new() };
+        let balancer = Balancer::new(config.balancing, config.seed, graph.switches.len(), ports.len());
         let mut net = Self {
             queue: EventQueue::new(),
             until: 0,
@@ -230,7 +231,7 @@ impl Net {
             switches: Vec::with_capacity(graph.switches.len()),
             first_ports,
             routes: Routes::new(graph).map_err(BuildError::Routing)?,
-            turns: Vec::new(),
+            balancer,
             hosts: vec![
                 Host { wanted: u64::MAX, armed: u64::MAX, spare: u64::MAX, rx_octets: 0, pausing: 0 };
                 hosts
@@ -250,10 +251,7 @@ impl Net {
         Ok(net)
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "there are fewer than 2^28 ports, hence switches; and some bits of a random number"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^28 ports, hence switches")]
     fn build_switches(&mut self, config: &FabricConfig) -> Result<(), BuildError> {
         for switch in 0..self.first_ports.len() - 1 {
             let number = switch as u32;
@@ -263,10 +261,6 @@ impl Net {
             let (first, end) = (self.first_ports[switch], self.first_ports[switch + 1]);
             let specs: Vec<LinkSpec> = (first..end).map(|port| self.class(port).spec).collect();
             let random = Random::new(config.seed, SWITCH_STREAMS + u64::from(number));
-            if config.spray {
-                self.turns
-                    .push(Random::new(config.seed, SPRAY_STREAMS + u64::from(number)).next_u64() as u32);
-            }
             let built = Switch::new(chosen, &mut self.ports, first, &specs, random).map_err(wrong)?;
             self.switches.push(built);
         }
@@ -597,7 +591,6 @@ impl Net {
 /// Streams of chance of switches and faults, apart from those that hosts and traffic number from zero.
 const SWITCH_STREAMS: u64 = 1 << 44;
 const FAULT_STREAMS: u64 = 1 << 45;
-const SPRAY_STREAMS: u64 = 1 << 46;
 
 /// The first port of each switch and, last, the number of ports.
 #[expect(clippy::cast_possible_truncation, reason = "compared with the bounds")]

@@ -65,6 +65,43 @@ struct Group {
 
 const CONSECUTIVE: u32 = u32::MAX;
 
+impl Group {
+    /// The port at `place`, below `count` or zero.
+    #[inline(always)]
+    fn port(self, scattered: &[u16], place: u16) -> u16 {
+        if self.list == CONSECUTIVE {
+            self.first + place
+        } else {
+            scattered[self.list as usize + place as usize]
+        }
+    }
+}
+
+/// Ports of equal cost to choose from, in ascending order; none where no path leads on.
+#[derive(Clone, Copy, Debug)]
+pub struct EqualPorts<'a> {
+    group: Group,
+    scattered: &'a [u16],
+}
+
+impl EqualPorts<'_> {
+    /// How many there are.
+    pub fn count(self) -> u16 {
+        self.group.count
+    }
+
+    /// All of them.
+    pub fn ports(self) -> impl Iterator<Item = u16> {
+        (0..self.count()).map(move |place| self.group.port(self.scattered, place))
+    }
+
+    /// The one with the least of `load`, among several the first of them from `place` on; [`NO_PORT`] where there is none.
+    pub fn least(self, place: u16, load: impl FnMut(&u16) -> u64) -> u16 {
+        let places = (place..self.count()).chain(0..place);
+        places.map(|place| self.group.port(self.scattered, place)).min_by_key(load).unwrap_or(NO_PORT)
+    }
+}
+
 /// The group of a leaf that no path leads to, the first of all.
 const NOWHERE: u32 = 0;
 
@@ -217,35 +254,27 @@ impl Routes {
         })
     }
 
-    /// All ports of equal cost, in ascending order; [`NO_PORT`] alone where no path leads there.
-    pub fn equal_ports(&self, switch: u32, destination: HostId) -> Vec<u16> {
-        let mut ports = 1;
-        let first = self.choose(switch, destination, |count| {
-            ports = count;
-            0
-        });
-        let others = (1..ports).map(|place| self.choose(switch, destination, |_| place));
-        std::iter::once(first).chain(others).collect()
+    /// The ports of `switch` on shortest paths to `destination`.
+    #[inline]
+    pub fn equal(&self, switch: u32, destination: HostId) -> EqualPorts<'_> {
+        EqualPorts { group: self.group_to(switch, destination), scattered: &self.scattered }
     }
 
     #[inline(always)]
     fn choose(&self, switch: u32, destination: HostId, pick: impl FnOnce(u16) -> u16) -> u16 {
+        let group = self.group_to(switch, destination);
+        if group.count <= 1 { group.first } else { group.port(&self.scattered, pick(group.count)) }
+    }
+
+    #[inline(always)]
+    fn group_to(&self, switch: u32, destination: HostId) -> Group {
         let attached = self.attached[destination.0 as usize];
         let known = self.switches[switch as usize];
         if known.leaf == attached.leaf {
-            return attached.port;
+            return Group { first: attached.port, count: 1, list: CONSECUTIVE };
         }
         let number = self.rows[known.row as usize + attached.leaf as usize];
-        let group = self.groups[known.page as usize + number as usize];
-        if group.count <= 1 {
-            return group.first;
-        }
-        let choice = pick(group.count);
-        if group.list == CONSECUTIVE {
-            group.first + choice
-        } else {
-            self.scattered[group.list as usize + choice as usize]
-        }
+        self.groups[known.page as usize + number as usize]
     }
 
     /// The switches that have hosts.
@@ -321,7 +350,7 @@ pub const fn flow_hash(source: HostId, destination: HostId, source_port: u16) ->
 /// Mixes `hash` with what tells one switch from another, lest all tiers choose alike. The constants are those of
 /// Wellons' 2018 search for mixing functions with little bias.
 #[inline]
-const fn mix(hash: u32, salt: u32) -> u32 {
+pub(crate) const fn mix(hash: u32, salt: u32) -> u32 {
     let mut x = hash ^ salt.wrapping_add(1).wrapping_mul(0x9e37_79b9);
     x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
     x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
@@ -331,7 +360,7 @@ const fn mix(hash: u32, salt: u32) -> u32 {
 /// A number below `count`, in proportion to where `mixed` lies among all `u32`: no division.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "below count, which has 16 bits")]
-const fn scale(mixed: u32, count: u16) -> u16 {
+pub(crate) const fn scale(mixed: u32, count: u16) -> u16 {
     ((mixed as u64 * count as u64) >> 32) as u16
 }
 

@@ -1,6 +1,7 @@
 //! The fabric with NICs that send by a script and write down what they see.
 
 use super::*;
+use crate::balance::Balancing;
 use crate::fault::{Fault, FaultSpec};
 use crate::graph::{Link, NodeId};
 use crate::packet::Packet;
@@ -15,6 +16,7 @@ use roci_wire::header::Flags;
 use std::collections::VecDeque;
 
 mod accounts;
+mod balance;
 mod changes;
 mod deadlock;
 mod faults;
@@ -456,23 +458,6 @@ fn trimmed_packets_arrive_as_headers_before_what_was_queued() {
     assert!(headers.len() > 20);
     assert!(headers.iter().all(|arrival| arrival.2.frame == 78 && arrival.2.header.payload == 0));
     assert_eq!(fabric.net.counters(7).unwrap().trimmed, headers.len() as u64);
-}
-
-#[test]
-fn spraying_takes_equal_paths_in_turn() {
-    let shape =
-        LeafSpine { leaves: 2, spines: 4, hosts_per_leaf: 1, rate: RATE, fabric_rate: None, delay: DELAY };
-    let graph = shape.build().unwrap().graph;
-    for (spray, expected) in [(true, 9..=11), (false, 0..=40)] {
-        let mut fabric = blast(&graph, &FabricConfig { spray, ..FabricConfig::default() }, &[0], 1, 40);
-        fabric.run_until(SECOND);
-        let leaf = fabric.net.switch_of(fabric.net.peer(0)).unwrap();
-        let up = fabric.net.switch_ports(leaf).filter(|&port| fabric.net.peer(port) != 0);
-        let sent: Vec<u64> = up.map(|port| fabric.net.tx_octets(port) / 4_178).collect();
-        assert_eq!(sent.iter().sum::<u64>(), 40);
-        // The first and the last round may be parts.
-        assert!(sent.iter().all(|n| expected.contains(n)) && (spray || sent.contains(&40)), "{sent:?}");
-    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub use machine::Machine;
 pub use measure::{Measure, RegisterWrite};
 pub use nic::{Nic, NicConfig, NicModel};
 pub use source::{Located, Origin, Place, ScenarioError, Source};
-pub use switch::{Classes, Routing, Switch};
+pub use switch::{Classes, Switch};
 pub use transport::{Control, Setting, Transport};
 
 use crate::traffic::spec::{ControlIndex, Traffic};

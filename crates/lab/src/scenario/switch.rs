@@ -3,10 +3,11 @@
 use super::keys;
 use super::read::{Detail, Table};
 use super::source::{Located, ScenarioError, listed};
+use roci_fabric::Balancing;
 use roci_fabric::graph::Graph;
 use roci_switch::config::{Buffering, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
 use roci_switch::red::Red;
-use roci_units::{BitsPerSec, Bytes, Ratio};
+use roci_units::{BitsPerSec, Bytes, Ratio, Span};
 use std::collections::BTreeSet;
 
 /// All that a scenario says of switches.
@@ -19,7 +20,7 @@ pub struct Switch {
     /// Whether data packets gather telemetry.
     pub int: bool,
     /// How paths are chosen.
-    pub routing: Routing,
+    pub routing: Balancing,
     /// `[[switch.on]]`, in the order of the text: the last that is about a switch decides.
     pub rules: Vec<SwitchRule>,
 }
@@ -62,16 +63,6 @@ impl Classes {
     pub(super) fn pauses(&self, priority: Option<u8>) -> bool {
         self.pause >> priority.unwrap_or(self.data) & 1 != 0
     }
-}
-
-/// How a path is chosen among those of equal cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Routing {
-    /// By a hash of the flow.
-    #[default]
-    Ecmp,
-    /// Anew for each packet.
-    Spray,
 }
 
 impl Switch {
@@ -292,11 +283,31 @@ impl Switch {
             config,
             classes,
             int: table.flag("int")?.unwrap_or(false),
-            routing: table
-                .word("routing", &[("ecmp", Routing::Ecmp), ("spray", Routing::Spray)])?
-                .unwrap_or_default(),
+            routing: routing(table)?,
             rules,
         })
+    }
+}
+
+/// How paths are chosen.
+fn routing(table: Table<'_>) -> Result<Balancing, ScenarioError> {
+    let gap = table.span("flowlet_gap")?.unwrap_or(Span::from_micros(16));
+    let size = table.count("flowlet_table", 1..=65_535)?.unwrap_or(4_096);
+    let flowlet = Balancing::Flowlet { gap, table: u16::try_from(size).unwrap_or(u16::MAX) };
+    let words = [
+        ("ecmp", Balancing::Hash),
+        ("spray", Balancing::InTurn),
+        ("adaptive", Balancing::Adaptive),
+        ("flowlet", flowlet),
+    ];
+    let chosen = table.word("routing", &words)?.unwrap_or_default();
+    match ["flowlet_gap", "flowlet_table"].into_iter().find(|key| table.get(key).is_some()) {
+        Some(key) if chosen != flowlet => Err(table.refuse(
+            key,
+            format!("`{key}` is about flowlets, and `switch.routing` knows none"),
+            "set `routing = \"flowlet\"`, or take it away",
+        )),
+        _ => Ok(chosen),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Settings that are each in order and go badly together: what a user should know of them.
 
 use super::source::{Origin, listed};
-use super::{Control, Nic, Routing, Scenario, Switch, Transport};
+use super::{Control, Nic, Scenario, Switch, Transport};
 use crate::traffic::spec::{Poisson, Traffic};
+use roci_fabric::Balancing;
 use roci_fabric::graph::Graph;
 use roci_switch::SwitchConfig;
 use roci_transport::Recovery;
@@ -18,14 +19,16 @@ pub(super) fn notes<'a>(
     (forged, hostcc): (bool, bool),
     controls: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
-    let sprayed = matches!(switch.routing, Routing::Spray);
+    let sprayed = switch.routing.scatters();
+    let routing = if switch.routing == Balancing::Adaptive { "adaptive" } else { "spray" };
     let trims = switch.config.trim.is_some();
     let holds =
         |config: &SwitchConfig| config.pfc.is_some() && switch.classes.pause >> switch.classes.data & 1 == 1;
     let mut notes = Vec::new();
     let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
+    let held = switch.configs().all(holds);
     note(
-        transport.recovery == Recovery::Ndp && !trims,
+        transport.recovery == Recovery::Ndp && !trims && !held,
         "`transport.recovery = \"ndp\"` hears of an overflow by the header that is left of a packet, and no switch cuts payloads \
          off: each packet that finds no room costs a timeout. Set `switch.trimming = true`"
             .to_owned(),
@@ -56,10 +59,11 @@ pub(super) fn notes<'a>(
     );
     note(
         sprayed && transport.recovery == Recovery::GoBackN,
-        "`transport.recovery = \"go-back-n\"` takes packets for lost that others overtake, as they do with `switch.routing = \
-         \"spray\"`, and sends all behind them again. Set `transport.recovery = \"irn\"`, or another that keeps what comes out of \
-         order"
-            .to_owned(),
+        format!(
+            "`transport.recovery = \"go-back-n\"` takes packets for lost that others overtake, as they do with `switch.routing = \
+             \"{routing}\"`, and sends all behind them again. Set `transport.recovery = \"irn\"`, or another that keeps what comes out \
+             of order"
+        ),
     );
     note(
         lossy && transport.recovery == Recovery::GoBackN && nic.asking().is_some(),
@@ -74,7 +78,7 @@ pub(super) fn notes<'a>(
             sprayed && transport.recovery == recovery && transport.layout != Layout::Homa,
             format!(
                 "`transport.recovery = \"{name}\"` takes packets for lost that others overtake, as they do with `switch.routing = \
-                 \"spray\"`, and sends those again in vain: that takes room on the links, and time where that is scarce. \"sack\" \
+                 \"{routing}\"`, and sends those again in vain: that takes room on the links, and time where that is scarce. \"sack\" \
                  waits until three have overtaken one, and \"ndp\" and law `homa` do not judge by the order"
             ),
         );
@@ -96,7 +100,7 @@ pub(super) fn notes<'a>(
         note(
             sprayed && control.wants_telemetry(),
             format!(
-                "`{law}` compares what a link told with what it told before, and with `switch.routing = \"spray\"` the packets of \
+                "`{law}` compares what a link told with what it told before, and with `switch.routing = \"{routing}\"` the packets of \
                  a flow go by different links: it compares one with another. Set `switch.routing = \"ecmp\"`"
             ),
         );
@@ -107,7 +111,10 @@ pub(super) fn notes<'a>(
                 .to_owned(),
         );
         note(
-            transport.recovery == Recovery::Ndp && law != "ndp" && !control.is_program(),
+            transport.recovery == Recovery::Ndp
+                && law != "ndp"
+                && !control.is_program()
+                && (law == "none" || !held),
             format!(
                 "`transport.recovery = \"ndp\"` is pulled by law `ndp` alone, and under `{law}` nothing spaces what is sent: set \
                  `transport.control = \"ndp\"`"
@@ -297,7 +304,14 @@ mod tests {
         let none = "[transport]\ncontrol = \"none\"\n";
         assert_eq!(notes(none), "");
         let told = [
-            ("[transport]\nrecovery = \"ndp\"\n", "each packet that finds no room costs a timeout"),
+            (
+                "[switch]\npfc = false\n[transport]\nrecovery = \"ndp\"\n",
+                "each packet that finds no room costs a timeout",
+            ),
+            (
+                "[switch]\nrouting = \"adaptive\"\n[transport]\nrecovery = \"go-back-n\"\n",
+                "as they do with `switch.routing = \"adaptive\"`",
+            ),
             (
                 "[transport]\nrecovery = \"ndp\"\n[switch]\ntrimming = true\n[faults]\nloss = 0.01\n",
                 "does not hear of what links lose, with `switch.trimming` or without: each such packet waits for `transport.timeout`, 10ms here",
@@ -398,7 +412,12 @@ mod tests {
             );
         }
         let fine = "[switch]\nrouting = \"spray\"\ntrimming = true\n[transport]\nrecovery = \"ndp\"\n";
-        assert_eq!(notes(fine), "");
+        let lossless =
+            "[switch]\nrouting = \"adaptive\"\n[transport]\nrecovery = \"ndp\"\ncontrol = \"dcqcn\"\n";
+        let flowlets = "[switch]\nrouting = \"flowlet\"\n[transport]\nrecovery = \"go-back-n\"\n";
+        for fine in [fine, lossless, flowlets] {
+            assert_eq!(notes(fine), "");
+        }
         for tolerant in ["recovery = \"sack\"\ncontrol = \"none\"", "control = \"homa\""] {
             let told = notes(&format!("[switch]\nrouting = \"spray\"\n[transport]\n{tolerant}\n"));
             assert!(!told.contains("others overtake"), "{tolerant}: {told}");

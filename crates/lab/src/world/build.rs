@@ -6,7 +6,7 @@ use super::profile::Profiles;
 use super::receiving::Receiving;
 use crate::run::RunError;
 use crate::scenario::program::Costs;
-use crate::scenario::{NicModel, Routing, Scenario};
+use crate::scenario::{NicModel, Scenario};
 use crate::traffic::{ControlIndex, Traffic};
 use roci_control::program::ImageError;
 use roci_control::{Image, Law, Programmed};
@@ -192,7 +192,7 @@ fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
         switch: switch.config.clone(),
         switch_on: special.collect(),
         hop_octets: if switch.int { Hop::OCTETS } else { 0 },
-        spray: switch.routing == Routing::Spray,
+        balancing: switch.routing,
         faults: faults::specs(scenario),
         outages: faults::outages(scenario),
         detect: scenario.faults.detect(),

@@ -1,11 +1,11 @@
 //! The ways of a flow through the network, for the time that it would take there alone.
 
 use crate::ideal::{Frames, Hop, least_completion_time};
-use crate::scenario::{Routing, Scenario};
+use crate::scenario::Scenario;
 use crate::traffic::Job;
+use roci_fabric::Balancing;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
-use roci_fabric::routing::NO_PORT;
 use roci_switch::LinkSpec;
 use roci_units::{BitsPerSec, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
@@ -85,7 +85,7 @@ impl<'a> Paths<'a> {
     }
 
     fn sprayed(&self) -> bool {
-        matches!(self.scenario.switch.routing, Routing::Spray)
+        self.scenario.switch.routing != Balancing::Hash
     }
 
     /// The octets of a frame, preamble and gap included.
@@ -121,10 +121,10 @@ impl<'a> Paths<'a> {
         while !ways.is_empty() {
             let mut onward = BTreeSet::new();
             for (switch, hops, width) in &ways {
-                let choices = net.routes().equal_ports(*switch, dst);
+                let choices: Vec<u16> = net.routes().equal(*switch, dst).ports().collect();
                 let graph = &self.scenario.topology.graph;
                 assert!(
-                    choices[0] != NO_PORT,
+                    !choices.is_empty(),
                     "{} has no route to host {}",
                     graph.switches[*switch as usize],
                     dst.0
@@ -144,7 +144,7 @@ impl<'a> Paths<'a> {
     /// `line`, though each of these links may be slower.
     fn hop(&self, net: &Net, port: u32, width: u64, line: BitsPerSec) -> Hop {
         let LinkSpec { rate, delay } = net.link(port);
-        let sprayed = matches!(self.scenario.switch.routing, Routing::Spray) && rate < line;
+        let sprayed = self.sprayed() && rate < line;
         let rate = if sprayed { BitsPerSec(rate.0.saturating_mul(width)).min(line) } else { rate };
         Hop { rate, delay }
     }

@@ -67,8 +67,8 @@ choices! {
     small: 0..=1,
     /// 100 Gb/s or 10 Gb/s, or 25 Gb/s for hosts.
     rate: 0..=2,
-    /// Whether switches send packets of a flow by several ways.
-    spray: 0..=1,
+    /// How switches choose among equal ways: by a hash, in turn, by what waits, or by flowlets.
+    spray: 0..=3,
     /// Whether hosts receive at half their link's rate.
     slow_receivers: 0..=1,
     /// Packets between acknowledgements.

@@ -5,7 +5,7 @@ use crate::run::NDP;
 use roci_fabric::fault::Turns;
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::topology::{Dumbbell, LeafSpine, Star, Tree};
-use roci_fabric::{FabricConfig, Fault, FaultSpec};
+use roci_fabric::{Balancing, FabricConfig, Fault, FaultSpec};
 use roci_switch::{Headroom, LinkSpec, Pfc, SwitchConfig, Trim};
 use roci_units::{BitsPerSec, Bytes, Instant, Random, Ratio, Span};
 
@@ -107,7 +107,12 @@ pub(crate) fn config(case: &Case, graph: &Graph) -> FabricConfig {
     FabricConfig {
         seed: case.seed,
         switch: SwitchConfig { buffer, pfc, trim, ..defaults },
-        spray: case.spray == 1,
+        balancing: match case.spray {
+            0 => Balancing::Hash,
+            1 => Balancing::InTurn,
+            2 => Balancing::Adaptive,
+            _ => Balancing::Flowlet { gap: Span::from_micros(2), table: 64 },
+        },
         faults: case.faults.iter().flat_map(|choice| specs(choice, graph)).collect(),
         ..FabricConfig::default()
     }

@@ -1,5 +1,6 @@
 //! The books of switches, looked at in every instant in which something happens.
 
+use super::balance::balancing;
 use super::*;
 use crate::change::{Outage, Part};
 use crate::fault::Turns;
@@ -86,12 +87,12 @@ struct Ways {
     per_flow: bool,
     arrivals: bool,
     trims: bool,
-    spray: bool,
+    balancing: Balancing,
     fails: bool,
 }
 
 fn configured(seed: u64, ways: Ways) -> FabricConfig {
-    let mut config = FabricConfig { seed, spray: ways.spray, ..FabricConfig::default() };
+    let mut config = FabricConfig { seed, balancing: ways.balancing, ..FabricConfig::default() };
     let set_aside = if ways.headroom { 600_000 } else { 0 } + 10 * ways.reserve;
     config.switch.buffer = Bytes(ways.buffer + set_aside);
     config.switch.max_frame = 4_178;
@@ -183,9 +184,10 @@ proptest! {
         buffer in 30_000u64..200_000,
         reserve in prop_oneof![Just(0u64), 1u64..6_000],
         (headroom, pfc, ets, per_flow) in any::<(bool, bool, bool, bool)>(),
-        (arrivals, trims, spray, fails) in any::<(bool, bool, bool, bool)>(),
+        (arrivals, trims, fails) in any::<(bool, bool, bool)>(),
+        balancing in balancing(),
     ) {
-        let ways = Ways { buffer, reserve, headroom, pfc, ets, per_flow, arrivals, trims, spray, fails };
+        let ways = Ways { buffer, reserve, headroom, pfc, ets, per_flow, arrivals, trims, balancing, fails };
         account_for(seed, ways);
     }
 }

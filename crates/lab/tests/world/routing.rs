@@ -1,0 +1,79 @@
+//! How switches choose among equal paths, and what comes of it.
+
+use crate::support::{overrides, run};
+use roci_fabric::Balancing;
+use roci_lab::results::Results;
+use roci_lab::run::{Go, World};
+use roci_lab::scenario::Scenario;
+use roci_lab::world::SimulatedWorld;
+use roci_units::Span;
+
+const UNEVEN: &str = include_str!("../../../../scenarios/uneven-16.toml");
+
+/// The mean completion time in milliseconds over four seeds, under each way to choose and with the slow link at `rate`. No flow may be faster
+/// than the path alone.
+fn means(rate: &str) -> [f64; 4] {
+    ["ecmp", "spray", "adaptive", "flowlet"].map(|routing| {
+        let set = overrides(&[("switch.routing", routing), ("faults.on.0.rate", rate)]);
+        let scenario = Scenario::parse(UNEVEN, "uneven-16.toml", &set).expect("it is read");
+        let means = [1, 2, 3, 4].map(|seed| {
+            let flows = SimulatedWorld.run(&scenario, seed, None, &mut |_| Go::On).expect("it runs").flows;
+            assert!(flows.iter().all(|flow| flow.slowdown().expect("it is done") >= 1.0), "{routing}");
+            let times = flows.iter().map(|flow| flow.fct().expect("it is done").as_secs_f64() * 1e3);
+            times.sum::<f64>() / flows.len() as f64
+        });
+        means.iter().sum::<f64>() / means.len() as f64
+    })
+}
+
+#[test]
+fn loads_beat_turns_where_a_link_is_slow_and_turns_beat_loads_where_all_are_alike() {
+    let [ecmp, spray, adaptive, flowlet] = means("25Gb/s");
+    assert!(adaptive < 0.95 * spray && spray < ecmp, "uneven: {ecmp} {spray} {adaptive} ms");
+    assert!(flowlet < 0.95 * ecmp, "uneven: {ecmp} {flowlet} ms");
+    let [ecmp, spray, adaptive, flowlet] = means("100Gb/s");
+    assert!(
+        spray < adaptive && adaptive < flowlet && flowlet < ecmp,
+        "{ecmp} {spray} {adaptive} {flowlet} ms"
+    );
+}
+
+#[test]
+fn flows_whose_hashes_collide_part_as_flowlets() {
+    let text = r#"
+        [topology]
+        kind = "leaf-spine"
+        leaves = 2
+        spines = 8
+        hosts_per_leaf = 8
+        rate = "100Gb/s"
+        delay = "1us"
+        [transport]
+        control = "none"
+        [[traffic]]
+        kind = "closed-loop"
+        pairs = [["h0", "h8"], ["h1", "h9"], ["h2", "h10"], ["h3", "h11"], ["h4", "h12"], ["h5", "h13"], ["h6", "h14"], ["h7", "h15"]]
+        message = "64KB"
+        depth = 1
+        count = 200
+        "#;
+    let longest = |set: &[(&str, &str)]| {
+        let results: Results = run(text, set);
+        results.flows.iter().map(|flow| flow.fct().expect("it is done").as_secs_f64()).fold(0.0, f64::max)
+    };
+    let [hashed, parted] =
+        [longest(&[]), longest(&[("switch.routing", "flowlet"), ("switch.flowlet_gap", "3us")])];
+    assert!(parted < 0.8 * hashed, "{parted} s against {hashed} s");
+}
+
+#[test]
+fn flowlets_are_as_the_scenario_says() {
+    let read = |set: &[(&str, &str)]| {
+        Scenario::parse(UNEVEN, "uneven-16.toml", &overrides(set)).expect("it is read").switch.routing
+    };
+    let flowlet = ("switch.routing", "flowlet");
+    assert_eq!(read(&[flowlet]), Balancing::Flowlet { gap: Span::from_micros(16), table: 4_096 });
+    let set = [flowlet, ("switch.flowlet_gap", "50us"), ("switch.flowlet_table", "256")];
+    assert_eq!(read(&set), Balancing::Flowlet { gap: Span::from_micros(50), table: 256 });
+    assert_eq!(read(&[]), Balancing::Adaptive);
+}
