@@ -213,7 +213,7 @@ pub struct QpConfig {
     /// queue, as IBTA has it, and in layouts `ndp` and `homa`.
     pub credits: bool,
     /// With go-back-N, after a timeout send a few packets again and more as they are acknowledged, in place of all that is in flight; and
-    /// nothing of the rest once an acknowledgement reaches beyond what was sent again, for then nothing was lost. For peers and paths that
+    /// nothing of the rest once acknowledgements reach twice beyond what was sent again, for then nothing was lost. For peers and paths that
     /// stand still for longer than the timeout now and then, as hosts do that take packets in software.
     pub probes: bool,
     /// The queue key, for datagrams.

@@ -6,7 +6,9 @@
 //! was acknowledged before seven retries were over.
 //!
 //! So a few are sent again, and once these are acknowledged twice as many, as after a timeout of TCP (RFC 5681 §3.1). What reaches beyond all
-//! that was sent again acknowledges what was sent before: nothing was lost, and nothing more is sent again (RFC 5682 has this for TCP).
+//! that was sent again acknowledges what was sent before. The first time that may be the answer to a duplicate, which acknowledges all that had
+//! come before the loss and that nobody had asked about, as before a lost tail: the next packet alone is sent again. Where more is acknowledged
+//! once more, packets still come, nothing was lost, and nothing more is sent again (RFC 5682 §2.1 has this for TCP, and its two steps).
 //! More must not go while acknowledgements come of a part: they may be of what was sent before, and would never get beyond. Where each
 //! packet is acknowledged for itself nobody can tell, and all is sent again in the end. A NAK, or a response behind a missing one, says what
 //! is lost, and then all from there on goes as before.
@@ -26,6 +28,8 @@ pub(crate) struct Probe {
     until: u32,
     /// So many packets at once.
     packets: u32,
+    /// More was acknowledged than was sent again, and since then the next packet was or will be.
+    beyond: bool,
 }
 
 impl Probe {
@@ -43,7 +47,8 @@ impl Engine {
         }
         let una = self.qps[slot].requester.una;
         if let Some(losing) = self.losing(slot) {
-            losing.probe = timeout.then(|| Probe { until: una.wrapping_add(FIRST), packets: FIRST });
+            losing.probe =
+                timeout.then(|| Probe { until: una.wrapping_add(FIRST), packets: FIRST, beyond: false });
         }
     }
 
@@ -57,10 +62,14 @@ impl Engine {
         let marked = losing.sender().marked_range();
         let Some(probe) = &mut losing.probe else { return };
         if marked.is_some_and(|(next, _)| after(una, sequence(next, una)) > 0) {
-            losing.probe = None;
-            losing.sender().unmark_range();
+            if probe.beyond {
+                losing.probe = None;
+                losing.sender().unmark_range();
+                return;
+            }
+            (probe.until, probe.beyond) = (una.wrapping_add(1), true);
         } else if probe.lets(una) == 0 {
-            probe.packets = probe.packets.saturating_mul(2);
+            (probe.packets, probe.beyond) = (probe.packets.saturating_mul(2), false);
             probe.until = una.wrapping_add(probe.packets);
         }
     }

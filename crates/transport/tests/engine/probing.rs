@@ -1,7 +1,10 @@
 //! What is sent again after a timeout where a few packets are to find out first whether anything was lost.
 
+use crate::pair::{Client, Fate, Pair};
 use crate::scripts::{MTU, config, request};
-use roci_transport::{Arrival, Engine, EngineConfig, Operation, QpConfig, QpState, Reaction, Status, Tail};
+use roci_transport::{
+    Arrival, Counters, Engine, EngineConfig, Operation, QpConfig, QpState, Reaction, Status, Tail,
+};
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::{Aeth, Flags, Header, NakCode, Opcode, Syndrome};
 use std::collections::VecDeque;
@@ -112,22 +115,36 @@ fn after_a_timeout_a_few_packets_are_sent_again_and_once_they_came_twice_as_many
 }
 
 #[test]
-fn what_acknowledges_more_than_was_sent_again_says_that_nothing_was_lost() {
+fn what_twice_acknowledges_more_than_was_sent_again_says_that_nothing_was_lost() {
     for before_any in [false, true] {
         let mut late = Late::new(10, true);
         if !before_any {
             assert_eq!(late.sends(), packets(0..17));
         }
         late.is_acknowledged(19);
+        assert_eq!(late.sends(), [20], "a duplicate may have been answered, and nothing come since");
+        late.is_acknowledged(29);
         late.post(1);
         assert_eq!(late.sends(), packets(100..110), "new packets alone");
         // That which lies further behind may be lost all the same.
         late.waits();
-        assert_eq!(late.sends(), packets(20..37));
+        assert_eq!(late.sends(), packets(30..47));
         late.is_acknowledged(109);
         assert_eq!(late.sends(), []);
         assert_eq!(late.engine.query(QPN).unwrap().in_flight, 0);
     }
+}
+
+#[test]
+fn what_acknowledges_more_than_was_sent_again_once_says_how_much_came_before_the_loss() {
+    let mut late = Late::new(10, true);
+    assert_eq!(late.sends(), packets(0..17));
+    late.is_acknowledged(26);
+    assert_eq!(late.sends(), [27]);
+    late.is_acknowledged(26);
+    assert_eq!(late.sends(), []);
+    late.is_acknowledged(27);
+    assert_eq!(late.sends(), packets(28..62));
 }
 
 #[test]
@@ -198,4 +215,28 @@ fn who_stands_still_for_longer_than_the_timer_is_not_buried_under_duplicates() {
     // What is new stands behind a hundred duplicates, and more come with each timeout, until the retries are over.
     let (ends, _) = beside_one_who_stands_still(false);
     assert!(ends.contains(&Status::TransportRetryCounterExceeded), "{ends:?}");
+}
+
+/// A pair whose requester probes after a timeout, and whose answers are as rare as an endpoint's.
+fn pair(config: QpConfig) -> Pair {
+    Pair::connected(QpConfig { probes: true, timeout: TIMEOUT, ack_every: 64, ..config })
+}
+
+fn counters(pair: &Pair) -> Counters {
+    pair.client.engine.counters(pair.client.qpns[0])
+}
+
+#[test]
+fn a_lost_tail_costs_one_timeout_however_much_before_it_came_unacknowledged() {
+    for (lost, packets) in
+        [(119, 120), (100, 120), (64, 120), (40, 120), (18, 40), (17, 40), (16, 20), (0, 20)]
+    {
+        let mut pair = pair(config()).script(move |side, n, _, _| {
+            if side == Client && (lost..packets).contains(&n) { Fate::Drop } else { Fate::Pass }
+        });
+        pair.write(1, 0, 0, packets as u32 * MTU);
+        pair.run();
+        assert_eq!(pair.client.ended(), [(1, Status::Success)]);
+        assert_eq!(counters(&pair).timeouts, 1, "{lost} of {packets}");
+    }
 }
