@@ -78,6 +78,8 @@ pub(crate) struct Reads {
     next_number: u16,
     /// Whether READ responses are acknowledged, in sequences of their own.
     pub(crate) separate: bool,
+    /// A SEND or WRITE that came again while responses before it go again, and asks: answered when these have gone.
+    pub(crate) repeated: Option<u32>,
 }
 
 impl Reads {
@@ -170,7 +172,9 @@ impl ReadPool {
     }
 
     pub(crate) fn give_back(&mut self, index: u32) {
-        self.places[index as usize].resources.clear();
+        let reads = &mut self.places[index as usize];
+        reads.resources.clear();
+        reads.repeated = None;
         self.free.push(index);
     }
 

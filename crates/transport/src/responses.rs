@@ -243,17 +243,35 @@ impl Engine {
     /// (Soft-RoCE) for come.
     ///
     /// As such responses acknowledge what came before them too, one that does not ask is not answered here: a late
-    /// acknowledgement between a READ's responses is what Soft-RoCE of Linux 6.12 does not bear.
+    /// acknowledgement between a READ's responses is what Soft-RoCE of Linux 6.12 does not bear. One that asks while responses go again
+    /// to what came before it is answered behind them.
     pub(crate) fn acknowledge_again(&mut self, slot: usize, header: &Header, reaction: &mut Reaction) {
         let responder = &self.qps[slot].responder;
-        if responder.reads == NONE || responder.duties.has(Duties::RESPONDING) {
+        if responder.reads == NONE {
             return self.reply(slot, ACK, reaction);
         }
+        let responds = responder.duties.has(Duties::RESPONDING);
         let at = sequence(header.psn, responder.expected);
-        let following = self.reads.get_mut(responder.reads).following(at).map(|r| (r.request, r.msn));
-        if following.is_some() && !header.flags.has(Flags::ACK_REQUEST) {
+        let reads = self.reads.get_mut(responder.reads);
+        let is_answered = reads.following(at).map(|resource| !resource.pending());
+        if responds && is_answered != Some(true) {
+            return self.reply(slot, ACK, reaction);
+        }
+        if is_answered.is_some() && !header.flags.has(Flags::ACK_REQUEST) {
             return;
         }
+        if responds {
+            reads.repeated = Some(at);
+            return;
+        }
+        let answer = self.acknowledgement_again(slot, at);
+        self.answer_with(slot, answer, reaction);
+    }
+
+    /// The header of an acknowledgement of what came at `at`, up to the next READ or atomic.
+    fn acknowledgement_again(&mut self, slot: usize, at: u32) -> Header {
+        let following =
+            self.reads.get_mut(self.qps[slot].responder.reads).following(at).map(|r| (r.request, r.msn));
         let layout = self.profile(slot).layout;
         let mut answer = self.acknowledgement(slot, ACK);
         if let Some((request, msn)) = following {
@@ -262,7 +280,7 @@ impl Engine {
             let msn = msn.wrapping_sub(1) & 0x00ff_ffff;
             answer.set_aeth(acknowledges(self.profile(slot), &self.qps[slot].responder, msn));
         }
-        self.answer_with(slot, answer, reaction);
+        answer
     }
 
     /// Whether the last response that went acknowledges all that has come, and no mark waits to be told.
@@ -339,8 +357,18 @@ impl Engine {
         if self.qps[slot].responder.duties.has(Duties::RESPONDING)
             && self.reads.get_mut(self.qps[slot].responder.reads).turn().is_none()
         {
-            self.qps[slot].responder.duties.clear(Duties::RESPONDING);
+            let duties = &mut self.qps[slot].responder.duties;
+            duties.clear(Duties::RESPONDING);
+            let owes = duties.has(Duties::OWES);
             self.pay(slot);
+            let repeated = self.reads.get_mut(self.qps[slot].responder.reads).repeated.take();
+            if let Some(at) = repeated.filter(|_| !owes) {
+                let header = self.acknowledgement_again(slot, at);
+                if !self.waits_for_placement(slot, header) {
+                    let segment = self.control(slot, header);
+                    self.post(segment);
+                }
+            }
         }
         self.arm(now, slot);
     }

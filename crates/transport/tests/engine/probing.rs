@@ -1,6 +1,6 @@
 //! What is sent again after a timeout where a few packets are to find out first whether anything was lost.
 
-use crate::pair::{Client, Fate, Pair};
+use crate::pair::{Client, Fate, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use roci_transport::{
     Arrival, Counters, Engine, EngineConfig, Operation, QpConfig, QpState, Reaction, Status, Tail,
@@ -239,4 +239,22 @@ fn a_lost_tail_costs_one_timeout_however_much_before_it_came_unacknowledged() {
         assert_eq!(pair.client.ended(), [(1, Status::Success)]);
         assert_eq!(counters(&pair).timeouts, 1, "{lost} of {packets}");
     }
+}
+
+#[test]
+fn a_write_that_comes_again_behind_a_read_is_answered_though_an_atomic_followed_it() {
+    let run = |lost| {
+        let mut pair = pair(config())
+            .script(move |side, n, _, _| if side == Server && n < lost { Fate::Drop } else { Fate::Pass });
+        let rkey = pair.server.key;
+        pair.read(1, 100_000, 0, 10 * MTU);
+        pair.write(2, 0, 0, 30 * MTU);
+        pair.post(Client, request(3, Operation::FetchAdd { va: 64, rkey, add: 1 }, 0, 8));
+        pair.run();
+        assert_eq!(pair.client.ended(), [1, 2, 3].map(|id| (id, Status::Success)));
+        (pair.server.sent.len(), counters(&pair).timeouts)
+    };
+    let (answers, _) = run(0);
+    // The READ goes again, and of the WRITE so much that what has been asked for is seventeen packets.
+    assert_eq!(run(answers).1, 1);
 }
