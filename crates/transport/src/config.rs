@@ -212,9 +212,9 @@ pub struct QpConfig {
     /// unasked once there are some again, so that a requester which heeds it draws no RNR NAK. Without effect with a shared receive
     /// queue, as IBTA has it, and in layouts `ndp` and `homa`.
     pub credits: bool,
-    /// With go-back-N, after a timeout send a few packets again and more as they are acknowledged, in place of all that is in flight; and
-    /// nothing of the rest once acknowledgements reach twice beyond what was sent again, for then nothing was lost. For peers and paths that
-    /// stand still for longer than the timeout now and then, as hosts do that take packets in software.
+    /// With go-back-N, after a timeout send a few packets again in place of all that is in flight, and all, or step by step more, only where
+    /// what is acknowledged then, or a NAK that a new packet draws, does not say that nothing was lost. For peers and paths that stand still
+    /// for longer than the timeout now and then, as hosts do that take packets in software.
     pub probes: bool,
     /// The queue key, for datagrams.
     pub q_key: u32,

@@ -5,13 +5,16 @@
 //! come. Soft-RoCE in a virtual machine took 10 000 packets a second in order, and 1000 duplicates while more came, and of 1024 in flight none
 //! was acknowledged before seven retries were over.
 //!
-//! So a few are sent again, and once these are acknowledged twice as many, as after a timeout of TCP (RFC 5681 §3.1). What reaches beyond all
-//! that was sent again acknowledges what was sent before. The first time that may be the answer to a duplicate, which acknowledges all that had
-//! come before the loss and that nobody had asked about, as before a lost tail: the next packet alone is sent again. Where more is acknowledged
-//! once more, packets still come, nothing was lost, and nothing more is sent again (RFC 5682 §2.1 has this for TCP, and its two steps).
-//! More must not go while acknowledgements come of a part: they may be of what was sent before, and would never get beyond. Where each
-//! packet is acknowledged for itself nobody can tell, and all is sent again in the end. A NAK, or a response behind a missing one, says what
-//! is lost, and then all from there on goes as before.
+//! So a few are sent again. Once these are acknowledged, and no more than these, the next one goes and a new one behind it, if one may: where
+//! the others were lost it draws a NAK, which says so, and then all from there on goes as before. What is acknowledged beyond all that was
+//! sent again says that what was sent before still comes: nothing was lost, and nothing more is sent again. RFC 5682 has this for TCP. Where
+//! no new packet may go twice as many are sent again, as after a timeout of TCP (RFC 5681 §3.1). More must not go while acknowledgements come
+//! of a part: they may be of what was sent before, and would never get beyond. Where each packet is acknowledged for itself and no new one goes
+//! nobody can tell, and all is sent again in the end.
+//!
+//! When the first acknowledgement reaches beyond all that was sent again, it may answer a duplicate: it acknowledges all that had come
+//! before the loss and that nobody had asked about, as before a lost tail. The next one alone is sent again then, and a second one that
+//! reaches beyond is waited for. A new packet alone would not do: who has sent a NAK that was lost sends no other before that one comes.
 
 use crate::engine::Engine;
 use crate::qp::{after, sequence};
@@ -28,8 +31,20 @@ pub(crate) struct Probe {
     until: u32,
     /// So many packets at once.
     packets: u32,
-    /// More was acknowledged than was sent again, and since then the next packet was or will be.
-    beyond: bool,
+    stage: Stage,
+}
+
+/// What is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing.
+    Begins,
+    /// More was acknowledged than was sent again, perhaps in answer to a duplicate.
+    Beyond,
+    /// As much was acknowledged as was sent again: a new packet is to go, if one may.
+    New,
+    /// It has gone: a NAK comes, or nothing was lost.
+    Sent,
 }
 
 impl Probe {
@@ -47,8 +62,8 @@ impl Engine {
         }
         let una = self.qps[slot].requester.una;
         if let Some(losing) = self.losing(slot) {
-            losing.probe =
-                timeout.then(|| Probe { until: una.wrapping_add(FIRST), packets: FIRST, beyond: false });
+            let (until, packets, stage) = (una.wrapping_add(FIRST), FIRST, Stage::Begins);
+            losing.probe = timeout.then_some(Probe { until, packets, stage });
         }
     }
 
@@ -61,25 +76,50 @@ impl Engine {
         let Some(losing) = self.losing(slot) else { return };
         let marked = losing.sender().marked_range();
         let Some(probe) = &mut losing.probe else { return };
-        if marked.is_some_and(|(next, _)| after(una, sequence(next, una)) > 0) {
-            if probe.beyond {
-                losing.probe = None;
-                losing.sender().unmark_range();
-                return;
-            }
-            (probe.until, probe.beyond) = (una.wrapping_add(1), true);
-        } else if probe.lets(una) == 0 {
-            (probe.packets, probe.beyond) = (probe.packets.saturating_mul(2), false);
-            probe.until = una.wrapping_add(probe.packets);
+        let beyond = marked.map_or(-1, |(next, _)| after(una, sequence(next, una)));
+        if beyond > 0 && matches!(probe.stage, Stage::Beyond | Stage::Sent) {
+            losing.probe = None;
+            losing.sender().unmark_range();
+        } else if beyond > 0 {
+            (probe.until, probe.stage) = (una.wrapping_add(1), Stage::Beyond);
+        } else if probe.lets(una) == 0 && probe.stage != Stage::Sent {
+            probe.packets = probe.packets.saturating_mul(2);
+            (probe.until, probe.stage) = match beyond {
+                0 => (una.wrapping_add(1), Stage::New),
+                _ => (una.wrapping_add(probe.packets), Stage::Begins),
+            };
         }
     }
 
-    /// Whether no more is sent again behind `plan` until something is acknowledged.
+    fn probing(&mut self, slot: usize) -> Option<&mut Probe> {
+        if !self.profile(slot).probes {
+            return None;
+        }
+        self.losing(slot)?.probe.as_mut()
+    }
+
+    /// Whether a new packet is to go now, though more is to be sent again.
+    pub(crate) fn probes_with_new(&mut self, slot: usize) -> bool {
+        self.probing(slot).is_some_and(|probe| probe.stage == Stage::New)
+    }
+
+    /// There is no new packet that may go.
+    pub(crate) fn probe_without_new(&mut self, slot: usize) {
+        let una = self.qps[slot].requester.una;
+        if let Some(probe) = self.probing(slot) {
+            (probe.until, probe.stage) = (una.wrapping_add(probe.packets), Stage::Begins);
+        }
+    }
+
+    /// `plan` is sent: whether nothing more is behind it until something is acknowledged.
     pub(crate) fn ends_probe(&mut self, slot: usize, plan: &Plan) -> bool {
-        if plan.fresh || !self.profile(slot).probes {
-            return false;
+        let Some(probe) = self.probing(slot) else { return false };
+        let is_new = probe.stage == Stage::New;
+        if plan.fresh && is_new {
+            probe.stage = Stage::Sent;
+            return true;
         }
         let end = plan.at.wrapping_add(u32::from(plan.packets));
-        self.losing(slot).and_then(|losing| losing.probe).is_some_and(|probe| probe.lets(end) == 0)
+        !plan.fresh && !is_new && probe.lets(end) == 0
     }
 }

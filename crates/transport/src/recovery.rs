@@ -637,7 +637,8 @@ impl Engine {
     pub(crate) fn wants_answer(&mut self, slot: usize, plan: &Plan) -> bool {
         let ends_probe = self.ends_probe(slot, plan);
         let profile = self.profile(slot);
-        !plan.fresh && (profile.recovery.keeps_out_of_order() || ends_probe)
+        ends_probe
+            || !plan.fresh && profile.recovery.keeps_out_of_order()
             || profile.recovery.owns_window()
                 && (!plan.fresh || self.recovery_room(slot) <= u32::from(plan.packets))
     }

@@ -355,15 +355,28 @@ impl Engine {
         self.end_run(slot);
         let is_doubted = self.flights.as_ref().is_some_and(|flights| flights.doubts(slot));
         let quantum = if is_doubted { 1 } else { quantum };
-        if self.qps[slot].requester.notes.has(Notes::RESENDS)
-            && !self.sends_new_only(slot)
-            && let Some(resend) = self.plan_resend(slot, quantum)
-        {
-            *plan = resend;
-            return plan.packets > 0
-                && !self.repeats_in_vain(slot, plan.work)
-                && (self.flights.is_none() || self.admits_flight(slot, plan.work));
+        if self.qps[slot].requester.notes.has(Notes::RESENDS) && !self.sends_new_only(slot) {
+            let mut resend = self.plan_resend(slot, quantum);
+            if resend.is_some_and(|resend| resend.packets == 0) && self.probes_with_new(slot) {
+                if self.plan_new(now, slot, 1, plan) {
+                    return true;
+                }
+                self.probe_without_new(slot);
+                resend = self.plan_resend(slot, quantum);
+            }
+            if let Some(resend) = resend {
+                *plan = resend;
+                return plan.packets > 0
+                    && !self.repeats_in_vain(slot, plan.work)
+                    && (self.flights.is_none() || self.admits_flight(slot, plan.work));
+            }
         }
+        self.plan_new(now, slot, quantum, plan)
+    }
+
+    /// The next request packets from the ring.
+    #[inline]
+    fn plan_new(&mut self, now: Instant, slot: usize, quantum: u32, plan: &mut Plan) -> bool {
         let current = self.qps[slot].requester.current;
         if current == NONE || !self.sends.get(current).has(flag::NUMBERED) && !self.begin(now, slot, current)
         {

@@ -48,9 +48,13 @@ impl Late {
     }
 
     fn post(&mut self, messages: u32) {
+        self.post_of(messages, EACH);
+    }
+
+    fn post_of(&mut self, messages: u32, packets: u32) {
         let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };
         for _ in 0..messages {
-            self.engine.post_send(self.now, QPN, &request(1, write, 0, EACH * MTU)).unwrap();
+            self.engine.post_send(self.now, QPN, &request(1, write, 0, packets * MTU)).unwrap();
         }
     }
 
@@ -106,8 +110,9 @@ fn after_a_timeout_a_few_packets_are_sent_again_and_once_they_came_twice_as_many
     late.is_acknowledged(33);
     assert_eq!(late.sends(), packets(34..68));
     late.is_acknowledged(67);
+    assert_eq!(late.sends(), packets(68..100));
     late.post(1);
-    assert_eq!(late.sends(), packets(68..110), "new packets behind all that was in flight");
+    assert_eq!(late.sends(), packets(100..110), "new packets behind all that was in flight");
     late.is_acknowledged(109);
     assert_eq!(late.engine.query(QPN).unwrap().in_flight, 0);
     // Else all goes at once.
@@ -148,6 +153,27 @@ fn what_acknowledges_more_than_was_sent_again_once_says_how_much_came_before_the
 }
 
 #[test]
+fn a_new_packet_finds_out_whether_what_follows_the_first_few_was_lost() {
+    for lost in [false, true] {
+        let mut late = Late::posted(20, true, 100);
+        assert_eq!(late.sends(), packets(0..100));
+        late.waits();
+        assert_eq!(late.sends(), packets(0..17));
+        late.is_acknowledged(16);
+        assert_eq!(late.sends(), [17, 100]);
+        late.is_acknowledged(17);
+        assert_eq!(late.sends(), [], "either may have been acknowledged");
+        if lost {
+            late.hears(18, Syndrome::Nak(NakCode::PsnSequenceError));
+            assert_eq!(late.sends(), packets(18..118), "all in flight, and what has room behind it");
+        } else {
+            late.is_acknowledged(18);
+            assert_eq!(late.sends(), packets(101..119), "what has room");
+        }
+    }
+}
+
+#[test]
 fn a_nak_after_a_timeout_has_all_sent_again_at_once() {
     let mut late = Late::new(10, true);
     assert_eq!(late.sends(), packets(0..17));
@@ -170,10 +196,11 @@ fn a_peer_that_is_gone_is_found_out_after_as_many_timeouts() {
     assert_eq!(ends[0], ends[1]);
 }
 
-/// How WRITEs of 400 packets end whose responder stands still for 150 us after the twentieth packet, and takes a microsecond for each that
-/// comes in order and ten for one that it has; and how many packets were sent.
-fn beside_one_who_stands_still(probes: bool) -> (Vec<Status>, usize) {
-    let mut late = Late::posted(40, probes, 100);
+/// How WRITEs of 408 packets end, `each` of so many, whose responder stands still for 150 us after the twentieth packet, and takes a
+/// microsecond for each that comes in order and five for one that it has; and how many packets were sent.
+fn beside_one_who_stands_still(probes: bool, each: u32) -> (Vec<Status>, usize) {
+    let mut late = Late::posted(0, probes, 100);
+    late.post_of(408 / each, each);
     let (mut waiting, mut expected, mut sent, mut busy) = (VecDeque::new(), 0, 0, 0u32);
     for _ in 0..100_000 {
         late.now += Span::from_micros(1);
@@ -196,7 +223,7 @@ fn beside_one_who_stands_still(probes: bool) -> (Vec<Status>, usize) {
         } else if is_next {
             1
         } else {
-            10
+            5
         };
         // A duplicate is answered whether it asks or not, as Soft-RoCE has it.
         if asks || psn + 1 < expected {
@@ -208,12 +235,16 @@ fn beside_one_who_stands_still(probes: bool) -> (Vec<Status>, usize) {
 
 #[test]
 fn who_stands_still_for_longer_than_the_timer_is_not_buried_under_duplicates() {
-    let (ends, sent) = beside_one_who_stands_still(true);
-    assert_eq!(ends, [Status::Success; 40]);
-    // With each timeout a few more than the 400.
-    assert!(sent < 400 + 100, "{sent}");
+    // Who answers each packet, or just so many as go again, seems to answer those.
+    for each in [12, 1, 2, 17, 34, 136] {
+        let (ends, sent) = beside_one_who_stands_still(true, each);
+        assert!(ends.iter().all(|&end| end == Status::Success), "{each}");
+        assert_eq!(ends.len(), 408 / each as usize);
+        // With each timeout a few more than the 408.
+        assert!(sent < 408 + 100, "{each}: {sent}");
+    }
     // What is new stands behind a hundred duplicates, and more come with each timeout, until the retries are over.
-    let (ends, _) = beside_one_who_stands_still(false);
+    let (ends, _) = beside_one_who_stands_still(false, 12);
     assert!(ends.contains(&Status::TransportRetryCounterExceeded), "{ends:?}");
 }
 
