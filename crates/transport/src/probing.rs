@@ -14,7 +14,8 @@
 //!
 //! When the first acknowledgement reaches beyond all that was sent again, it may answer a duplicate: it acknowledges all that had come
 //! before the loss and that nobody had asked about, as before a lost tail. The next one alone is sent again then, and a second one that
-//! reaches beyond is waited for. A new packet alone would not do: who has sent a NAK that was lost sends no other before that one comes.
+//! reaches beyond is waited for. A new packet alone would not do: who has sent a NAK that was lost sends no other before that one comes. Nor
+//! does one behind the next where READs or atomics are in flight.
 
 use crate::engine::Engine;
 use crate::qp::{after, sequence};
@@ -32,6 +33,9 @@ pub(crate) struct Probe {
     /// So many packets at once.
     packets: u32,
     stage: Stage,
+    /// READs or atomics were in flight: their responses, and acknowledgements that end before them, reach just as far as what goes again
+    /// though the responder may have come further, and be silent to what is new.
+    reads: bool,
 }
 
 /// What is known.
@@ -60,10 +64,10 @@ impl Engine {
         if !self.profile(slot).probes {
             return;
         }
-        let una = self.qps[slot].requester.una;
+        let (una, reads) = (self.qps[slot].requester.una, self.qps[slot].requester.reads > 0);
         if let Some(losing) = self.losing(slot) {
             let (until, packets, stage) = (una.wrapping_add(FIRST), FIRST, Stage::Begins);
-            losing.probe = timeout.then_some(Probe { until, packets, stage });
+            losing.probe = timeout.then_some(Probe { until, packets, stage, reads });
         }
     }
 
@@ -85,7 +89,7 @@ impl Engine {
         } else if probe.lets(una) == 0 && probe.stage != Stage::Sent {
             probe.packets = probe.packets.saturating_mul(2);
             (probe.until, probe.stage) = match beyond {
-                0 => (una.wrapping_add(1), Stage::New),
+                0 if !probe.reads => (una.wrapping_add(1), Stage::New),
                 _ => (una.wrapping_add(probe.packets), Stage::Begins),
             };
         }

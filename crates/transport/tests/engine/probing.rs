@@ -174,6 +174,22 @@ fn a_new_packet_finds_out_whether_what_follows_the_first_few_was_lost() {
 }
 
 #[test]
+fn what_ends_before_a_read_says_nothing_of_what_came_behind_it() {
+    let mut late = Late::posted(0, true, 100);
+    late.post_of(1, 17);
+    late.engine
+        .post_send(late.now, QPN, &request(2, Operation::Read { va: 0, rkey: 1 }, 0, 5 * MTU))
+        .unwrap();
+    late.post_of(2, 78);
+    assert_eq!(late.sends(), [packets(0..18), packets(22..100)].concat());
+    late.waits();
+    assert_eq!(late.sends(), packets(0..17));
+    late.is_acknowledged(16);
+    // It may have refused one behind the READ already, and would be silent to a new one.
+    assert_eq!(late.sends(), [packets(17..18), packets(22..51)].concat());
+}
+
+#[test]
 fn a_nak_after_a_timeout_has_all_sent_again_at_once() {
     let mut late = Late::new(10, true);
     assert_eq!(late.sends(), packets(0..17));
