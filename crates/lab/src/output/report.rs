@@ -13,12 +13,14 @@
 //! | `faults` | what each table of faults did |
 //! | `by_table` | what the table of a comparison has of both |
 //! | `comparison` | the page of several runs side by side |
+//! | `curves` | what it draws: a line for each run, or for each configuration with several seeds |
 
 mod by_size;
 mod by_table;
 mod collectives;
 mod comparison;
 mod completion;
+mod curves;
 mod faults;
 mod lines;
 mod over_time;
@@ -288,7 +290,7 @@ mod tests {
             write_comparison(&mut out, "a against a", &[run; 2]).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert!(page(&part).contains("flows of a run are sampled") && page(&part).contains("a: 4 of 8."));
+        assert!(page(&part).contains("flows of a run are sampled") && page(&part).contains("a: 8 of 16."));
         assert!(!page(&whole).contains("are sampled"));
     }
 

@@ -142,6 +142,7 @@ fn by_size(runs: &[Run<'_>], all: &[(&Run<'_>, &CollectiveResult)]) -> Option<Pl
         dashed: false,
         x: sizes.keys().copied().map(octets).collect(),
         y: sizes.values().filter_map(|seeds| mean(seeds)).collect(),
+        band: None,
     };
     (!kinds.is_empty()).then(|| Plot {
         title: "Bus bandwidth by size".into(),

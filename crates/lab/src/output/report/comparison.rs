@@ -1,17 +1,11 @@
-//! The page of several runs side by side: one row and one colour each.
+//! The page of several runs side by side: one row each.
 
-use super::Run;
-use super::lines::{LINES_MAX, Readings, distribution};
-use super::page::{Axis, Cell, Line, Page, Plot, Section, Table, Tile, Unit};
-use super::rpcs;
-use super::run::grouped;
-use super::{by_size, collectives};
+use super::page::{Cell, Page, Section, Table, Tile, Unit};
+use super::{Run, collectives, curves, rpcs};
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
 use crate::results::Results;
 use crate::results::pairs::Pairs;
-use crate::results::series::{FLOWS_MAX, Metric};
-use crate::results::statistics::Sorted;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -70,16 +64,14 @@ const COLUMNS: [Column; 27] = [
 ];
 
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
-    let completion = distributions(runs);
-    let time = over_time(runs);
     let sections = [
         means(runs),
         differences(runs),
         table(runs),
         collectives::of_runs(runs),
         rpcs::of_runs(runs),
-        completion,
-        time,
+        curves::distributions(runs),
+        curves::over_time(runs),
     ];
     Page {
         title: title.into(),
@@ -255,15 +247,6 @@ fn table_of(first: [&'static str; 2], shown: &[Column], rows: Vec<Vec<Cell>>) ->
     Table { columns: [(name, Unit::Text), (count, Unit::Count)].into_iter().chain(figures).collect(), rows }
 }
 
-/// The name of a run, or of a configuration with several, in a legend of what flows completed: where some did not, it says so.
-fn of_completed(name: &str, runs: &[&Results]) -> String {
-    let sum = |count: fn(&Results) -> usize| runs.iter().copied().map(count).sum::<usize>();
-    match (sum(|run| run.completed().count()), sum(|run| run.flows.len())) {
-        (done, all) if done == all => name.into(),
-        (done, all) => format!("{name} ({done} of {all} flows completed)"),
-    }
-}
-
 fn table(runs: &[Run<'_>]) -> Section {
     let shown = columns(runs);
     let row = |run: &Run<'_>| {
@@ -290,101 +273,6 @@ fn escaped(folder: &str) -> String {
         .bytes()
         .map(|octet| if plain(octet) { char::from(octet).to_string() } else { format!("%{octet:02X}") })
         .collect()
-}
-
-fn distributions(runs: &[Run<'_>]) -> Section {
-    let plot = |title: &str, axis: Axis, of: fn(&Results) -> Sorted| {
-        let sorted: Vec<Sorted> = runs.iter().take(LINES_MAX).map(|run| of(run.results)).collect();
-        let all = Sorted::new(sorted.iter().flat_map(|sorted| sorted.values().to_vec()).collect());
-        let lines: Vec<Line> = (sorted.iter().zip(runs).enumerate())
-            .filter(|(_, (sorted, _))| sorted.values().len() > 1)
-            .map(|(colour, (sorted, run))| {
-                distribution(sorted.values()).line(of_completed(run.label, &[run.results]), colour, false)
-            })
-            .collect();
-        let y = Axis::new("share of completed flows", Unit::Share).up_to(1.0);
-        (!lines.is_empty()).then(|| Plot {
-            title: title.into(),
-            x: axis.log_if_wide(all.values()),
-            y,
-            step: true,
-            lines,
-        })
-    };
-    let slowdown = plot("Slowdown", Axis::new("slowdown", Unit::Factor), Results::slowdowns);
-    let time = plot("Completion time", Axis::new("completion time", Unit::Time), Results::completion_times);
-    let mut note = if runs.len() > LINES_MAX {
-        format!("The first {LINES_MAX} of {} runs.", runs.len())
-    } else {
-        String::new()
-    };
-    let all = configurations(runs);
-    let named: Vec<_> =
-        all.iter().take(LINES_MAX).map(|(name, alike)| (of_completed(name, alike), alike.clone())).collect();
-    let by_size = by_size::of_configurations(&named);
-    if !by_size.is_empty() {
-        let configurations = match all.len() {
-            few if few <= LINES_MAX => "configuration".to_owned(),
-            many => format!("of the first {LINES_MAX} of {many} configurations"),
-        };
-        note += &format!(
-            "{}Slowdowns by size are those of tenths of a configuration's completed flows, with all its seeds: each {configurations} has a line.",
-            if note.is_empty() { "" } else { " " }
-        );
-    }
-    Section {
-        title: "Flow completion",
-        note,
-        plots: slowdown.into_iter().chain(time).chain(by_size).collect(),
-        ..Section::default()
-    }
-}
-
-/// The throughput of all sampled flows together, and the deepest queue, of each run.
-fn over_time(runs: &[Run<'_>]) -> Section {
-    let (mut throughput, mut depth, mut note) = (Vec::new(), Vec::new(), String::new());
-    for (colour, run) in runs.iter().take(LINES_MAX).enumerate() {
-        let readings = Readings::of(run.results);
-        let sum = readings.sum(Metric::Throughput);
-        if sum.x.len() > 1 {
-            throughput.push(sum.line(run.label.into(), colour, false));
-            let (sampled, flows) = (readings.sources(Metric::Throughput), run.results.flows.len());
-            if sampled < flows {
-                let [sampled, flows] = [sampled, flows].map(|count| grouped(count as u64));
-                note += &format!(" {}: {sampled} of {flows}.", run.label);
-            }
-        }
-        if let Some((place, points)) = readings.peak(Metric::Bytes).filter(|(_, points)| points.x.len() > 1) {
-            let name = format!("{} ({})", run.label, run.results.series.queue_names()[place]);
-            depth.push(points.line(name, colour, false));
-        }
-    }
-    let time = Axis::new("time", Unit::Time).above_zero();
-    let mut plots = vec![
-        Plot {
-            title: "Throughput of all sampled flows".into(),
-            x: time,
-            y: Axis::new("rate", Unit::Rate).above_zero(),
-            step: false,
-            lines: throughput,
-        },
-        Plot {
-            title: "Deepest queue".into(),
-            x: time,
-            y: Axis::new("octets held", Unit::Bytes).above_zero(),
-            step: true,
-            lines: depth,
-        },
-    ];
-    plots.retain(|plot| !plot.lines.is_empty());
-    if !note.is_empty() {
-        let most = grouped(FLOWS_MAX as u64);
-        note = format!(
-            "No more than the first {most} flows of a run are sampled, and the throughput is that of these: it may end while others go \
-             on.{note}"
-        );
-    }
-    Section { title: "Over time", note, plots, ..Section::default() }
 }
 
 /// The lines of `comparison.csv` as far as what they say of the configuration; no cell has a comma.

@@ -1,6 +1,7 @@
 //! From time series to lines of at most some hundred points, however long the run was.
 
-use super::page::Line;
+use super::page::{Band, Line};
+use crate::figures::statistics::median;
 use crate::results::Results;
 use crate::results::series::{Metric, Source};
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ impl Points {
         let thinned = self.thinned();
         let round = |values: Vec<f64>| values.into_iter().map(five_digits).collect();
         // Abscissae keep their digits: neighbouring points of a long run would else coincide.
-        Line { name, colour, dashed, x: thinned.x, y: round(thinned.y) }
+        Line { name, colour, dashed, x: thinned.x, y: round(thinned.y), band: None }
     }
 
     /// Means over `each` readings in turn, every one weighted by the time since the reading before it, of which it speaks.
@@ -83,13 +84,34 @@ fn five_digits(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
+/// A line of several runs, each of which has a value in `runs` for each of `x`: their median, in a band from the least to the
+/// greatest. There are no more points than a screen shows.
+pub(crate) fn of_runs(name: String, colour: usize, x: Vec<f64>, runs: &[Vec<f64>]) -> Line {
+    let (mut y, mut low, mut high) = (Vec::new(), Vec::new(), Vec::new());
+    for place in 0..x.len() {
+        let values: Vec<f64> = runs.iter().filter_map(|run| run.get(place).copied()).collect();
+        y.push(five_digits(median(&values).unwrap_or(0.0)));
+        low.push(five_digits(values.iter().copied().fold(f64::INFINITY, f64::min)));
+        high.push(five_digits(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)));
+    }
+    Line { name, colour, dashed: false, x, y, band: Some(Band { low, high }) }
+}
+
 /// Every reading of a run, by metric and by place of the flow, queue, machine or table.
 pub(crate) struct Readings([BTreeMap<usize, Points>; Metric::ALL.len()]);
 
 impl Readings {
     pub(crate) fn of(results: &Results) -> Self {
+        Self::only(results, &Metric::ALL)
+    }
+
+    /// Those of `metrics` alone.
+    pub(crate) fn only(results: &Results, metrics: &[Metric]) -> Self {
         let mut readings = Self(Default::default());
         results.series.rows(|reading| {
+            if !metrics.contains(&reading.metric) {
+                return;
+            }
             let (Source::Flow(place)
             | Source::Queue(place)
             | Source::Machine(place)
@@ -170,28 +192,33 @@ fn shown(mut places: Vec<usize>) -> Vec<usize> {
 
 /// How often something that is counted since the start happened in each stretch of a run of `seconds`, with samples at
 /// `times`, which are `interval` apart but for the last; and how long a stretch is: a whole number of intervals.
-#[expect(clippy::cast_precision_loss, reason = "few stretches")]
 pub(crate) fn per_stretch(counted: &Points, times: &[f64], seconds: f64, interval: f64) -> (f64, Points) {
+    let width = stretch(seconds, interval);
+    (width, counts(counted, times, seconds, width))
+}
+
+/// How long a stretch of time is of which there are no more than are told apart: a whole number of intervals.
+pub(crate) fn stretch(seconds: f64, interval: f64) -> f64 {
     let interval = if interval > 0.0 { interval } else { seconds };
-    let width = interval * (seconds / interval / STRETCHES_MAX).ceil().max(1.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between 1 and STRETCHES_MAX"
-    )]
-    let stretches = ((seconds / width).ceil() as usize).max(1);
+    interval * (seconds / interval / STRETCHES_MAX).ceil().max(1.0)
+}
+
+/// How many stretches of a width there are in so many seconds.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and STRETCHES_MAX")]
+pub(crate) fn stretches(seconds: f64, width: f64) -> usize {
+    ((seconds / width).ceil() as usize).max(1)
+}
+
+/// How often it happened in each stretch of a `width`.
+#[expect(clippy::cast_precision_loss, reason = "few stretches")]
+pub(crate) fn counts(counted: &Points, times: &[f64], seconds: f64, width: f64) -> Points {
+    let stretches = stretches(seconds, width);
     let mut counts = vec![0.0; stretches];
     let mut before = 0.0;
     for (at, value) in counted.x.iter().zip(&counted.y) {
         // A sample speaks of the time since the one before it: its middle is inside.
-        let since = times[..times.partition_point(|time| time < at)].last().copied().unwrap_or(0.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to the stretches"
-        )]
-        let stretch = ((0.5 * (since + at) / width).max(0.0) as usize).min(stretches - 1);
-        counts[stretch] += value - before;
+        let middle = 0.5 * (since(times, *at) + at);
+        counts[place(middle, width, stretches)] += value - before;
         before = *value;
     }
     let mut points = Points::default();
@@ -201,7 +228,33 @@ pub(crate) fn per_stretch(counted: &Points, times: &[f64], seconds: f64, interva
     // The last stretch, too, has a right end.
     let last = points.y.last().copied().unwrap_or(0.0);
     points.push(seconds, last);
-    (width, points)
+    points
+}
+
+/// When the sample before `at` was taken: the start where there is none.
+pub(crate) fn since(times: &[f64], at: f64) -> f64 {
+    times[..times.partition_point(|time| *time < at)].last().copied().unwrap_or(0.0)
+}
+
+/// In which of so many stretches of a `width` it is.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the stretches")]
+pub(crate) fn place(at: f64, width: f64, stretches: usize) -> usize {
+    ((at / width).max(0.0) as usize).min(stretches - 1)
+}
+
+/// What each stretch has, over its length; the last one may be shorter than the others.
+pub(crate) fn over_lengths(mut points: Points) -> Points {
+    let ends: Vec<f64> = points.x.iter().skip(1).copied().collect();
+    let mut share = 0.0;
+    for ((from, to), seconds) in points.x.iter().zip(&ends).zip(&mut points.y) {
+        share = *seconds / (to - from).max(f64::MIN_POSITIVE);
+        *seconds = share;
+    }
+    // The right end of the last stretch.
+    if let Some(last) = points.y.last_mut() {
+        *last = share;
+    }
+    points
 }
 
 /// The cumulative distribution of `sorted` values.

@@ -1,6 +1,6 @@
 //! What a run's page shows over time: rates, windows, what programs remember, and queues.
 
-use super::lines::{LINES_MAX, Points, Readings, per_stretch};
+use super::lines::{LINES_MAX, Points, Readings, over_lengths, per_stretch};
 use super::page::{Axis, Line, Plot, Section, Unit};
 use super::run::{grouped, span};
 use crate::results::Results;
@@ -219,7 +219,7 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
     let lines = readings.with_highest_peaks(Metric::Paused).into_iter().filter_map(|place| {
         let points;
         (width, points) = per_stretch(readings.get(Metric::Paused, place)?, &times, seconds, interval);
-        Some(shares_of_stretches(points).line(name(place), colour(place), false))
+        Some(over_lengths(points).line(name(place), colour(place), false))
     });
     let lines: Vec<Line> = lines.collect();
     if !lines.is_empty() {
@@ -228,21 +228,6 @@ fn queues(results: &Results, readings: &Readings) -> Option<Section> {
         section.plots.push(Plot { title, x: TIME.up_to(seconds), y, step: true, lines });
     }
     Some(section)
-}
-
-/// Seconds in each stretch as shares of its length; the last one may be shorter than the others.
-fn shares_of_stretches(mut points: Points) -> Points {
-    let ends: Vec<f64> = points.x.iter().skip(1).copied().collect();
-    let mut share = 0.0;
-    for ((from, to), seconds) in points.x.iter().zip(&ends).zip(&mut points.y) {
-        share = *seconds / (to - from).max(f64::MIN_POSITIVE);
-        *seconds = share;
-    }
-    // The right end of the last stretch.
-    if let Some(last) = points.y.last_mut() {
-        *last = share;
-    }
-    points
 }
 
 /// A queue's readings, from an empty one at the start to the end of the run: a reading holds until the next.
@@ -296,6 +281,6 @@ mod tests {
     #[test]
     fn a_port_that_is_paused_at_the_end_is_shown_so_to_the_end() {
         let points = Points { x: vec![0.0, 1.0, 2.0, 2.25], y: vec![0.5, 0.0, 0.25, 0.25] };
-        assert_eq!(shares_of_stretches(points).y, [0.5, 0.0, 1.0, 1.0]);
+        assert_eq!(over_lengths(points).y, [0.5, 0.0, 1.0, 1.0]);
     }
 }

@@ -88,6 +88,16 @@ pub(crate) struct Line {
     pub(crate) dashed: bool,
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,
+    /// What lies around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) band: Option<Band>,
+}
+
+/// The least and the greatest of several runs, at each point of a line that is their median.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Band {
+    pub(crate) low: Vec<f64>,
+    pub(crate) high: Vec<f64>,
 }
 
 /// What a number counts: the script writes it with a fitting prefix.

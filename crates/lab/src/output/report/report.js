@@ -129,6 +129,18 @@ function path(line, x, y, step) {
   return text;
 }
 
+/** The outline of what lies around a line: along the greatest, and back along the least. */
+function outline(line, x, y, step) {
+  const at = (list, n) => y.place(list[n]).toFixed(1);
+  let text = path({ x: line.x, y: line.band.high }, x, y, step);
+  for (let n = line.x.length - 1; n >= 0; n--) {
+    const across = x.place(line.x[n]).toFixed(1);
+    const down = at(line.band.low, n);
+    text += n === line.x.length - 1 ? `V${down}` : step ? `V${down}H${across}` : `L${across} ${down}`;
+  }
+  return text + "Z";
+}
+
 /** The place in ascending `list` of the last value that is at most `value`; 0 when there is none. */
 function placeOf(list, value) {
   let [low, high] = [0, list.length - 1];
@@ -153,7 +165,7 @@ function plot(data) {
     const shown = data.lines.filter((line) => !hidden.has(line));
     const scope = shown.length ? shown : data.lines;
     const across = range(data.x, scope.map((line) => line.x));
-    const up = range(data.y, scope.map((line) => line.y));
+    const up = range(data.y, scope.flatMap((line) => (line.band ? [line.band.low, line.band.high] : [line.y])));
     if (data.y.to === null) up[1] += (up[1] - up[0]) * 0.06;
     const bottom = HEIGHT - MARGIN.bottom;
     const right = width - MARGIN.right;
@@ -181,6 +193,9 @@ function plot(data) {
     const title = data.x.label + (data.x.log ? " (logarithmic)" : "");
     const middle = (MARGIN.left + right) / 2;
     parts.push(drawn("text", { x: middle, y: HEIGHT - 4, "text-anchor": "middle" }, title));
+    for (const line of shown.filter((line) => line.band)) {
+      parts.push(drawn("path", { class: "band", style: `fill: ${colour(line)}`, d: outline(line, x, y, data.step) }));
+    }
     for (const line of shown) {
       const kind = line.dashed ? "line dashed" : "line";
       parts.push(drawn("path", { class: kind, style: `stroke: ${colour(line)}`, d: path(line, x, y, data.step) }));
@@ -201,11 +216,16 @@ function plot(data) {
       .filter((line) => !hidden.has(line) && value >= line.x[0] && value <= line.x[line.x.length - 1])
       .map((line) => [line, line.y[placeOf(line.x, value)]])
       .sort((a, b) => b[1] - a[1]);
+    const around = ({ x, band }) => {
+      if (!band) return "";
+      const [low, high] = [band.low, band.high].map((list) => written(list[placeOf(x, value)], data.y.unit));
+      return ` (${low} to ${high})`;
+    };
     tip.replaceChildren(
       element("b", {}, written(value, data.x.unit)),
       ...rows.map(([line, height]) =>
         element("div", {}, element("i", { style: `--colour: ${colour(line)}` }),
-          `${line.name} ${written(height, data.y.unit)}`)),
+          `${line.name} ${written(height, data.y.unit)}${around(line)}`)),
     );
     const left = at + 14 + tip.offsetWidth < box.width ? at + 14 : Math.max(0, at - 14 - tip.offsetWidth);
     tip.style.left = `${left + picture.offsetLeft}px`;
