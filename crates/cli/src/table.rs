@@ -475,6 +475,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     text.push_str(&lines(&summed(&sums, &metrics)));
     text.push_str(&differences::side_by_side(group, results));
     text.push_str(&traffic::side_by_side(&group.sums_of_traffic(results)));
+    text.push_str(&differences::of_traffic(group, results));
     text.push_str(&collective::side_by_side(&group.sums_of_collectives(results)));
     text.push_str(&rpc::side_by_side(&group.sums_of_rpcs(results)));
     let hops: u64 = results.iter().map(|results| results.packet_hops).sum();

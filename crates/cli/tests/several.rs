@@ -356,6 +356,36 @@ fn tables_of_traffic_are_told_apart_in_one_run_and_in_several() {
 }
 
 #[test]
+fn differences_are_told_of_each_table_of_traffic_too() {
+    let scratch = Scratch::new("traffic-differences");
+    let burst = "[[traffic]]\nkind = \"incast\"\nname = \"burst\"\nsenders = 3\nsize = \"20KB\"\n\n[measure]";
+    scratch.scenario("one.toml", SMALL);
+    scratch.scenario("two.toml", &SMALL.replace("[measure]", burst));
+    let sweep = |name, seeds| {
+        let set = ["--set", "nic.mtu=1024,4096", "--seeds", seeds, "--out", "out"];
+        let output = scratch.roci(&[&["sweep", name], &set[..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let printed = sweep("two.toml", "1..3");
+    let heading = "  against nic.mtu=1024, seed by seed, of each table of traffic: means of";
+    let table: Vec<&str> = printed.lines().skip_while(|line| !line.starts_with(heading)).skip(2).collect();
+    let words = |line: usize| table[line].split_whitespace().collect::<Vec<_>>();
+    assert_eq!(words(0)[1..4], ["traffic", "seeds", "completion"], "{printed}");
+    assert_eq!([words(1)[1..3].to_vec(), words(2)[1..3].to_vec()], [["0", "3"], ["burst", "3"]], "{printed}");
+    let csv = text(&scratch.read("out/comparison-traffic.csv"));
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|it| *it == name).unwrap();
+    assert_eq!((rows.len(), rows[12][column("traffic")], rows[12][column("nic.mtu")]), (13, "burst", "4096"));
+    assert_eq!(rows[12][column("baseline")], "nic.mtu=1024");
+    assert!(rows[12][column("fct_mean_s_diff")].parse::<f64>().unwrap() != 0.0, "{csv}");
+    assert!(text(&scratch.read("out/report.html")).contains("Differences of traffic, seed by seed"));
+    // The same folder, of which nothing is left then.
+    assert!(!sweep("one.toml", "1..2").contains("of each table of traffic"));
+    assert!(!scratch.files().contains(&"out/comparison-traffic.csv".to_owned()));
+}
+
+#[test]
 fn notes_of_all_configurations_are_said_once() {
     let scratch = Scratch::new("notes");
     scratch.scenario("small.toml", SMALL);

@@ -14,7 +14,7 @@ pub use rpcs::RpcSum;
 use crate::figures::statistics::Estimate;
 use crate::output::report::{self, Run as Shown};
 use crate::output::{self, Folder, OutputError};
-use crate::results::{FlowSet, Results};
+use crate::results::{FlowSet, Results, TrafficResult};
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::overrides::{self, ArgumentError};
 use crate::scenario::{Scenario, ScenarioError};
@@ -287,8 +287,8 @@ impl Group {
         self.runs.iter().map(|run| run.label.as_str()).filter(|label| seen.insert(*label)).collect()
     }
 
-    /// Writes what shows the runs side by side into `folder`: `report.html` and `comparison.csv`. Nothing for a single
-    /// run, which has its own report.
+    /// Writes what shows the runs side by side into `folder`: `report.html`, `comparison.csv` and, where a run has several tables of
+    /// traffic, `comparison-traffic.csv`. Nothing for a single run, which has its own report.
     ///
     /// # Errors
     /// [`OutputError`] names the file.
@@ -308,6 +308,10 @@ impl Group {
             })
             .collect();
         output::write(&folder.join("comparison.csv"), |file| report::write_comparison_csv(file, &shown))?;
+        if report::has_tables_of_traffic(&shown) {
+            let path = folder.join("comparison-traffic.csv");
+            output::write(&path, |file| report::write_traffic_csv(file, &shown))?;
+        }
         output::write(&folder.join("report.html"), |file| report::write_comparison(file, &self.title, &shown))
     }
 
@@ -319,16 +323,8 @@ impl Group {
     /// What the flows of each `[[traffic]]` table came to in each configuration, over its seeds. Nothing where a run has one
     /// table, or where runs have different ones.
     pub fn sums_of_traffic<'a>(&'a self, results: &'a [Results]) -> Vec<Sum<'a>> {
-        let Some(first) = results.first().map(|results| &results.traffic) else { return Vec::new() };
-        let alike = |results: &Results| {
-            let both = results.traffic.iter().zip(first);
-            results.traffic.len() == first.len()
-                && both.into_iter().all(|(one, other)| one.name == other.name)
-        };
-        if first.len() < 2 || !results.iter().all(alike) {
-            return Vec::new();
-        }
-        let tables = |label| (0..first.len()).map(move |table| self.sum(label, Some(table), results));
+        let count = tables_of_all(results);
+        let tables = |label| (0..count).map(move |table| self.sum(label, Some(table), results));
         self.configurations().into_iter().flat_map(tables).collect()
     }
 
@@ -361,6 +357,15 @@ impl Group {
             runs_failed: alike().filter(|results| results.failure().is_some()).count(),
         }
     }
+}
+
+/// How many `[[traffic]]` tables each of the runs has; none where they have one, or different ones.
+fn tables_of_all(results: &[Results]) -> usize {
+    let Some(first) = results.first().map(|results| &results.traffic) else { return 0 };
+    let names =
+        |traffic: &[TrafficResult]| traffic.iter().map(|table| table.name.clone()).collect::<Vec<_>>();
+    let alike = |results: &Results| names(&results.traffic) == names(first);
+    if first.len() > 1 && results.iter().all(alike) { first.len() } else { 0 }
 }
 
 /// What one configuration of a group came to, over its seeds.

@@ -8,7 +8,16 @@ use roci_lab::results::Results;
 /// A table for each configuration that others are held against, with a line for each of these. Nothing where no two seeds are paired, as
 /// with one seed.
 pub(super) fn side_by_side(group: &Group, results: &[Results]) -> String {
-    group.differences(results).chunk_by(|one, next| one.against == next.against).map(against_one).collect()
+    tables(&group.differences(results))
+}
+
+/// The same of the flows of each `[[traffic]]` table, where there are several.
+pub(super) fn of_traffic(group: &Group, results: &[Results]) -> String {
+    tables(&group.differences_of_traffic(results))
+}
+
+fn tables(differences: &[Difference<'_>]) -> String {
+    differences.chunk_by(|one, next| one.against == next.against).map(against_one).collect()
 }
 
 /// The table of `differences` that have one baseline.
@@ -20,7 +29,8 @@ fn against_one(differences: &[Difference<'_>]) -> String {
         values.any(|(_, value)| value.is_some_and(|it| it.min != 0.0 || it.max != 0.0))
     };
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(differs).collect();
-    let against = format!("\n  against {}, seed by seed: ", first.against);
+    let of = if first.traffic.is_some() { ", of each table of traffic" } else { "" };
+    let against = format!("\n  against {}, seed by seed{of}: ", first.against);
     match metrics.is_empty() {
         true => against + "no difference\n",
         false => {
@@ -32,14 +42,16 @@ fn against_one(differences: &[Difference<'_>]) -> String {
 }
 
 fn rows(differences: &[Difference<'_>], metrics: &[Metric]) -> Table {
-    let header: Vec<&str> =
-        ["run", "seeds"].into_iter().chain(metrics.iter().map(|metric| heading(*metric))).collect();
+    let traffic = differences.iter().any(|it| it.traffic.is_some()).then_some("traffic");
+    let first = ["run"].into_iter().chain(traffic).chain(["seeds"]);
+    let header: Vec<&str> = first.chain(metrics.iter().map(|metric| heading(*metric))).collect();
     let mut table = table(&header);
     for it in differences {
         let values = it.values.iter().filter(|(metric, _)| metrics.contains(metric));
         let cells =
             values.map(|(metric, value)| or_dash(value.as_ref().map(|value| difference(*metric, value))));
-        table.add_row([it.label.to_owned(), it.seeds.to_string()].into_iter().chain(cells));
+        let first = [it.label].into_iter().chain(it.traffic).map(str::to_owned);
+        table.add_row(first.chain([it.seeds.to_string()]).chain(cells));
     }
     table
 }

@@ -1,6 +1,6 @@
 //! How much configurations differ from those with the same flows, seed by seed.
 
-use super::{Group, Metric};
+use super::{Group, Metric, tables_of_all};
 use crate::figures::statistics::Estimate;
 use crate::results::Results;
 use crate::results::pairs::Pairs;
@@ -13,6 +13,8 @@ pub struct Difference<'a> {
     pub label: &'a str,
     /// The one that it is held against: the first with the same flows.
     pub against: &'a str,
+    /// The `[[traffic]]` table whose flows alone are told of; `None`: all.
+    pub traffic: Option<&'a str>,
     /// How many seeds are paired: two at least.
     pub seeds: usize,
     /// The mean of the differences of each metric; `None` where a run does not yield it.
@@ -22,17 +24,40 @@ pub struct Difference<'a> {
 impl Group {
     /// How much each configuration differs from its baseline, where two seeds of it at least are paired. Those with one baseline stand
     /// together, in the order of the baselines.
-    pub fn differences<'a>(&'a self, results: &[Results]) -> Vec<Difference<'a>> {
+    pub fn differences<'a>(&'a self, results: &'a [Results]) -> Vec<Difference<'a>> {
+        self.differences_of(results, &[None])
+    }
+
+    /// The same of the flows of each `[[traffic]]` table, those of one configuration one after the other. Nothing where a run has one
+    /// table, or where runs have different ones.
+    pub fn differences_of_traffic<'a>(&'a self, results: &'a [Results]) -> Vec<Difference<'a>> {
+        let tables: Vec<_> = (0..tables_of_all(results)).map(Some).collect();
+        self.differences_of(results, &tables)
+    }
+
+    /// Of all flows, or of those of some tables.
+    fn differences_of<'a>(&'a self, results: &'a [Results], tables: &[Option<usize>]) -> Vec<Difference<'a>> {
         let named = self.runs.iter().zip(results).map(|(run, results)| (run.label.as_str(), results));
         let pairs = Pairs::of(&named.collect::<Vec<_>>());
         let configurations = self.configurations();
-        let difference = |label: &'a str| {
+        let difference = |label: &'a str, table: Option<usize>| {
             let (against, seeds) = (pairs.baseline(label)?, pairs.seeds(label).filter(|seeds| *seeds > 1)?);
-            let estimate = |metric: Metric| pairs.difference(label, |place| metric.of(&results[place]));
+            let estimate = |metric: Metric| {
+                pairs.difference(label, |place| {
+                    let results = &results[place];
+                    match table {
+                        None => metric.of(results),
+                        Some(table) => metric.of_flows(results.flows_of(&results.traffic[table])),
+                    }
+                })
+            };
+            let traffic = table.and_then(|table| Some(results.first()?.traffic[table].name.as_str()));
             let values = Metric::ALL.map(|metric| (metric, estimate(metric)));
-            Some(Difference { label, against, seeds, values })
+            Some(Difference { label, against, traffic, seeds, values })
         };
-        let mut differences: Vec<_> = configurations.iter().filter_map(|label| difference(label)).collect();
+        let of_tables =
+            |label: &&'a str| tables.iter().filter_map(|table| difference(label, *table)).collect::<Vec<_>>();
+        let mut differences: Vec<_> = configurations.iter().flat_map(of_tables).collect();
         let place: BTreeMap<&str, usize> = configurations.into_iter().zip(0..).collect();
         differences.sort_by_key(|it| place.get(it.against));
         differences

@@ -234,6 +234,32 @@ fn each_table_of_traffic_is_summed_up_over_the_seeds_where_all_runs_have_the_sam
 }
 
 #[test]
+fn differences_are_told_of_each_table_of_traffic_and_of_no_other_flows() {
+    let file = File::new("differences-of-traffic");
+    let axes = set(&[("nic.mtu", "1024,4096")]);
+    let group = Group::of_sweep(&file.0, &[], &axes, &[1, 2]).unwrap();
+    let run = |seed, longer| {
+        let mut results = Results { seed, traffic: two_tables(), ..sample() };
+        results.flows[0].end += roci_units::Span::from_micros(longer);
+        results
+    };
+    let results = [run(1, 0), run(2, 50), run(1, 10), run(2, 60)];
+    let told = group.differences_of_traffic(&results);
+    let names: Vec<_> = told.iter().map(|it| (it.label, it.against, it.traffic, it.seeds)).collect();
+    let is = |table| ("nic.mtu=4096", "nic.mtu=1024", Some(table), 2);
+    assert_eq!(names, [is("0"), is("background")]);
+    let mean = |place: usize, metric| {
+        told[place].values.iter().find(|(it, _)| *it == metric).unwrap().1.map(|it| (it.mean * 1e6).round())
+    };
+    assert_eq!([0, 1].map(|table| mean(table, Metric::MeanCompletion)), [Some(10.0), Some(0.0)]);
+    assert_eq!(mean(0, Metric::Drops), None, "a switch drops for all");
+    let all = group.differences(&results);
+    assert_eq!((all.len(), all[0].traffic), (1, None));
+    let single = results.clone().map(|it| Results { traffic: sample().traffic, ..it });
+    assert!(group.differences_of_traffic(&single).is_empty(), "of a single table all is told");
+}
+
+#[test]
 fn the_deepest_queue_of_a_run_held_nothing_where_no_sample_found_any_and_is_unknown_without_samples() {
     let mut series =
         crate::results::Series::new(roci_units::Span::from_micros(1), vec!["s0>h0:3".to_owned()]);

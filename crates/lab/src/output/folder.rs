@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The names of files that we write; captures, the plots of figures, and the events of one of several programs besides.
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "summary.json",
     "flows.csv",
     "links.csv",
@@ -18,6 +18,7 @@ const OURS: [&str; 10] = [
     "events.txt",
     "report.html",
     "comparison.csv",
+    "comparison-traffic.csv",
     "figures.html",
     "figures.md",
 ];

@@ -13,6 +13,7 @@
 //! | `faults` | what each table of faults did |
 //! | `by_table` | what the table of a comparison has of both |
 //! | `comparison` | the page of several runs side by side |
+//! | `of_traffic` | what it has of each table of traffic |
 //! | `curves` | what it draws: a line for each run, or for each configuration with several seeds |
 
 mod by_size;
@@ -23,6 +24,7 @@ mod completion;
 mod curves;
 mod faults;
 mod lines;
+mod of_traffic;
 mod over_time;
 mod page;
 mod rpcs;
@@ -70,6 +72,19 @@ pub fn write_comparison(out: &mut impl Write, title: &str, runs: &[Run<'_>]) -> 
 /// What `out` answers.
 pub fn write_comparison_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
     comparison::write_csv(out, runs)
+}
+
+/// Whether some of `runs` has several `[[traffic]]` tables, of which [`write_traffic_csv`] tells.
+pub fn has_tables_of_traffic(runs: &[Run<'_>]) -> bool {
+    of_traffic::are_several(runs)
+}
+
+/// Writes what became of the flows of each `[[traffic]]` table as CSV, one line per table of a run (RFC 4180).
+///
+/// # Errors
+/// What `out` answers.
+pub fn write_traffic_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
+    of_traffic::write_csv(out, runs)
 }
 
 fn render(out: &mut impl Write, page: &Page) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! The page of several runs side by side: one row each.
 
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
-use super::{Run, collectives, curves, rpcs};
+use super::{Run, collectives, curves, of_traffic, rpcs};
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
 use crate::results::Results;
@@ -67,6 +67,8 @@ pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
     let sections = [
         means(runs),
         differences(runs),
+        of_traffic::means(runs),
+        of_traffic::differences(runs),
         table(runs),
         collectives::of_runs(runs),
         rpcs::of_runs(runs),
@@ -90,7 +92,7 @@ fn columns(runs: &[Run<'_>]) -> Vec<Column> {
 }
 
 /// The keys that were set for some run, in the order in which they come up; a seed has its column.
-fn set_keys<'a>(runs: &[Run<'a>]) -> Vec<&'a str> {
+pub(super) fn set_keys<'a>(runs: &[Run<'a>]) -> Vec<&'a str> {
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in runs.iter().flat_map(|run| &run.results.overrides) {
         if key != "seed" && !keys.contains(&key.as_str()) {
@@ -132,43 +134,49 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
             write_cell(out, &values[place])?;
         }
         for wanted in &keys {
-            // Of a key that is set twice the last holds.
-            let set = run.results.overrides.iter().rev().find(|(key, _)| key == wanted);
-            write!(out, ",{}", quoted(set.map_or("", |(_, value)| value)))?;
+            write!(out, ",{}", quoted(set(run, wanted)))?;
         }
         for (_, values) in &of_tables {
             write_cell(out, &values[place])?;
         }
-        write!(out, ",{}", quoted(run.configuration))?;
         let told = differences.entry(run.configuration).or_insert_with(|| {
-            let seeds = pairs.seeds(run.configuration);
-            let both = figures().map(|(_, values)| {
-                let number = |place: usize| values[place].number();
-                match pairs.difference(run.configuration, number) {
-                    Some(Estimate { mean, half_width, .. }) => format!(",{mean},{half_width}"),
-                    None => ",,".into(),
-                }
-            });
-            std::iter::once(format!(",{}", seeds.map_or_else(String::new, |seeds| seeds.to_string())))
-                .chain(both)
-                .chain([format!(
-                    ",{}",
-                    quoted(pairs.baseline(run.configuration).unwrap_or(run.configuration))
-                )])
-                .collect()
+            let values = figures().map(|(_, values)| |place: usize| values[place].number());
+            of_configuration(run.configuration, &pairs, values)
         });
         writeln!(out, "{told}")?;
     }
     Ok(())
 }
 
+/// The value that a key was set to for a run; empty where it was not. Of a key that is set twice the last holds.
+pub(super) fn set<'a>(run: &Run<'a>, wanted: &str) -> &'a str {
+    run.results.overrides.iter().rev().find(|(key, _)| key == wanted).map_or("", |(_, value)| value)
+}
+
+/// What stands behind a line's figures: its configuration, how many of its seeds are paired, how much each of `figures`, which finds the
+/// value of the run at a place, differs from that of the baseline, and which that is.
+pub(super) fn of_configuration(
+    configuration: &str,
+    pairs: &Pairs<'_>,
+    figures: impl Iterator<Item = impl Fn(usize) -> Option<f64>>,
+) -> String {
+    let seeds = pairs.seeds(configuration).map_or_else(String::new, |seeds| seeds.to_string());
+    let differences = figures.map(|value| match pairs.difference(configuration, value) {
+        Some(Estimate { mean, half_width, .. }) => format!(",{mean},{half_width}"),
+        None => ",,".into(),
+    });
+    let first = format!(",{},{seeds}", quoted(configuration));
+    let last = format!(",{}", quoted(pairs.baseline(configuration).unwrap_or(configuration)));
+    std::iter::once(first).chain(differences).chain([last]).collect()
+}
+
 /// Which of `runs` are held against which.
-fn paired<'a>(runs: &[Run<'a>]) -> Pairs<'a> {
+pub(super) fn paired<'a>(runs: &[Run<'a>]) -> Pairs<'a> {
     Pairs::of(&runs.iter().map(|run| (run.configuration, run.results)).collect::<Vec<_>>())
 }
 
 /// A comma and a number, or nothing behind it.
-fn write_cell(out: &mut impl Write, cell: &Cell) -> io::Result<()> {
+pub(super) fn write_cell(out: &mut impl Write, cell: &Cell) -> io::Result<()> {
     match cell {
         Cell::Number(number) => write!(out, ",{number}"),
         _ => write!(out, ","),
