@@ -5,12 +5,11 @@ use crate::args::Common;
 use crate::format::time;
 use crate::progress::{Watcher, listen};
 use crate::table;
-use roci_lab::batch::{self, Group, Run};
+use roci_lab::batch::{self, Alike, Group, Run};
 use roci_lab::output::{Folder, OutputError, pcap, summary};
 use roci_lab::program::Warned;
 use roci_lab::results::Results;
 use roci_lab::run::RunError;
-use roci_lab::scenario::ScenarioError;
 use roci_lab::world::SimulatedWorld;
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -31,7 +30,7 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
     let folders: Vec<Folder> =
         requests.iter().map(|request| prepare(&request.folder)).collect::<Result<_, _>>()?;
     if !common.quiet {
-        let left_out = requests.iter().flat_map(|request| left_out(&request.group));
+        let left_out = requests.iter().flat_map(left_out);
         let mut warned = Warned::default();
         for note in left_out.chain(requests.iter().flat_map(|request| notes(&request.group, &mut warned))) {
             let _ = writeln!(std::io::stderr(), "{note}");
@@ -127,14 +126,24 @@ fn notes(group: &Group, warned: &mut Warned) -> Vec<String> {
     notes
 }
 
-/// A line for each combination of a sweep that is not run, with the reason.
-fn left_out(group: &Group) -> Vec<String> {
-    let line = |(values, error): &(String, ScenarioError)| {
-        format!("{}: left out {values}: {}", group.title, error.message)
+/// A line for each reason for which combinations of a sweep are not run, with the first of them, and where all are told.
+fn left_out(Request { group, folder }: &Request) -> Vec<String> {
+    let title = &group.title;
+    let (kinds, left_out) = (group.left_out_alike(), group.left_out.len());
+    let all = left_out + group.configurations().len();
+    let line = |Alike { first, count }: &Alike<'_>| match count {
+        1 => format!("{title}: left out {}: {}", first.label(), first.error.message),
+        _ => format!(
+            "{title}: left out {count} of {all} combinations, the first of them {}: {}",
+            first.label(),
+            first.error.message
+        ),
     };
-    let more = group.left_out.len().saturating_sub(NAMED);
-    let more = (more > 0).then(|| format!("{}: left out {more} more", group.title));
-    group.left_out.iter().take(NAMED).map(line).chain(more).collect()
+    let shown = &kinds[..kinds.len().min(NAMED)];
+    let rest = (left_out > shown.len()).then(|| {
+        format!("{title}: all {left_out} that are left out are in {}", folder.join("left-out.csv").display())
+    });
+    shown.iter().map(line).chain(rest).collect()
 }
 
 /// The draft of a folder of results.
@@ -209,7 +218,7 @@ fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Do
     })
 }
 
-/// As many runs that failed or were left out are named with what they say; of more, how many they are.
+/// As many runs that failed, or reasons for which some were left out, are named; of more, how many they are.
 const NAMED: usize = 24;
 
 /// A line for each of the `failed` runs of `group` behind the first, with the values that tell it from the others.

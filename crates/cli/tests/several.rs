@@ -473,6 +473,16 @@ fn a_sweep_tells_of_the_combinations_that_cannot_be() {
     let told = "small-sweep: left out switch.ecn.kmin=400KB switch.ecn.kmax=100KB: kmin, 400KB, is more than kmax, 100KB\n";
     assert_eq!(text(&output.stderr), told);
     assert!(text(&output.stdout).contains("small-sweep: 3 runs"), "{}", text(&output.stdout));
+    let kept = text(&scratch.read("out/small-sweep/left-out.csv"));
+    assert_eq!(kept.lines().count(), 2, "{kept}");
+    assert!(kept.starts_with("switch.ecn.kmin,switch.ecn.kmax,reason,remedy\n400KB,100KB,"), "{kept}");
+    // Many are gathered, and the file has them all.
+    let told = text(&sweep("50KB,200KB,300KB,400KB").stderr);
+    let lines: Vec<&str> = told.lines().collect();
+    let first = "small-sweep: left out 3 of 8 combinations, the first of them switch.ecn.kmin=200KB switch.ecn.kmax=100KB: kmin, 200KB, is more than kmax, 100KB";
+    let rest = "small-sweep: all 3 that are left out are in out/small-sweep/left-out.csv";
+    assert_eq!(lines, [first, rest]);
+    assert_eq!(text(&scratch.read("out/small-sweep/left-out.csv")).lines().count(), 4);
     let output = sweep("500KB,600KB");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
 }

@@ -5,10 +5,12 @@
 
 mod collectives;
 mod differences;
+mod left_out;
 mod rpcs;
 
 pub use collectives::CollectiveSum;
 pub use differences::Difference;
+pub use left_out::{Alike, LeftOut};
 pub use rpcs::RpcSum;
 
 use crate::figures::statistics::Estimate;
@@ -31,7 +33,7 @@ pub struct Group {
     /// The runs; never empty.
     pub runs: Vec<Run>,
     /// The combinations of a sweep that no scenario can have, each with the reason.
-    pub left_out: Vec<(String, ScenarioError)>,
+    pub left_out: Vec<LeftOut>,
 }
 
 /// One run of a group.
@@ -145,8 +147,7 @@ impl Group {
             if group.runs.is_empty() || combination.iter().any(|value| !taken.contains(value)) {
                 return Err(error.into());
             }
-            let values: Vec<_> = combination.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            group.left_out.push((values.join(" "), error));
+            group.left_out.push(LeftOut { values: combination, error });
         }
         Ok(group)
     }
@@ -288,11 +289,16 @@ impl Group {
     }
 
     /// Writes what shows the runs side by side into `folder`: `report.html`, `comparison.csv` and, where a run has several tables of
-    /// traffic, `comparison-traffic.csv`. Nothing for a single run, which has its own report.
+    /// traffic, `comparison-traffic.csv`; for a single run, which has its own report, none of these. What a sweep has left out is in
+    /// `left-out.csv`.
     ///
     /// # Errors
     /// [`OutputError`] names the file.
     pub fn write_comparison(&self, folder: &Path, results: &[Results]) -> Result<(), OutputError> {
+        if !self.left_out.is_empty() {
+            let path = folder.join("left-out.csv");
+            output::write(&path, |file| left_out::write_csv(file, &self.left_out))?;
+        }
         if self.runs.len() == 1 {
             return Ok(());
         }

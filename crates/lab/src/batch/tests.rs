@@ -135,14 +135,42 @@ fn a_sweep_leaves_out_what_cannot_be_and_refuses_values_that_go_with_none() {
     };
     let group = sweep("50KB,400KB", "100KB,400KB").unwrap();
     assert_eq!((group.runs.len(), group.configurations().len()), (6, 3));
-    let [(values, error)] = &group.left_out[..] else { panic!("{:?}", group.left_out) };
-    assert_eq!(values, "switch.ecn.kmin=400KB switch.ecn.kmax=100KB");
-    assert_eq!(error.message, "kmin, 400KB, is more than kmax, 100KB");
+    let [one] = &group.left_out[..] else { panic!("{:?}", group.left_out) };
+    assert_eq!(one.label(), "switch.ecn.kmin=400KB switch.ecn.kmax=100KB");
+    assert_eq!(one.error.message, "kmin, 400KB, is more than kmax, 100KB");
     for (kmin, kmax) in
         [("50KB,400KB", "100KB,200KB"), ("300KB,400KB", "100KB,200KB"), ("50KB,5XB", "100KB,200KB")]
     {
         assert!(matches!(sweep(kmin, kmax), Err(PlanError::Scenario(_))), "{kmin} and {kmax}");
     }
+}
+
+#[test]
+fn what_is_left_out_for_one_reason_is_counted_together_and_told_in_full_in_a_file() {
+    let file = File::new("left-out");
+    let axes = set(&[
+        ("switch.ecn.kmin", "50KB,300KB,400KB"),
+        ("switch.ecn.kmax", "100KB,200KB,400KB"),
+        ("transport.recovery", "go-back-n,ndp"),
+        ("transport.control", "none,ndp"),
+    ]);
+    let group = Group::of_sweep(&file.0, &[], &axes, &[]).unwrap();
+    let told: Vec<_> = group.left_out_alike().iter().map(|it| (it.count, it.first.label())).collect();
+    let first = |kmin, kmax, recovery, control| {
+        format!(
+            "switch.ecn.kmin={kmin} switch.ecn.kmax={kmax} transport.recovery={recovery} transport.control={control}"
+        )
+    };
+    let counts: usize = told.iter().map(|(count, _)| count).sum();
+    assert_eq!((counts, group.left_out.len() + group.configurations().len()), (group.left_out.len(), 36));
+    assert!(told.contains(&(16, first("300KB", "100KB", "go-back-n", "none"))), "{told:?}");
+    assert!(told.len() < 5, "{told:?}");
+    let mut csv = Vec::new();
+    super::left_out::write_csv(&mut csv, &group.left_out).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    let keys = "switch.ecn.kmin,switch.ecn.kmax,transport.recovery,transport.control,reason,remedy\n";
+    assert!(csv.starts_with(keys), "{csv}");
+    assert_eq!(csv.matches("\"kmin, 400KB, is more than kmax, 100KB\"").count(), 4, "{csv}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The names of files that we write; captures, the plots of figures, and the events of one of several programs besides.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "summary.json",
     "flows.csv",
     "links.csv",
@@ -19,6 +19,7 @@ const OURS: [&str; 11] = [
     "report.html",
     "comparison.csv",
     "comparison-traffic.csv",
+    "left-out.csv",
     "figures.html",
     "figures.md",
 ];
