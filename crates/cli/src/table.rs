@@ -5,6 +5,7 @@ mod collective;
 mod depths;
 mod differences;
 mod faults;
+mod fit;
 mod program;
 mod rpc;
 mod traffic;
@@ -14,7 +15,7 @@ pub(crate) use program::{Cores, check, held, profile};
 
 use crate::format::{estimate, float, number, or_dash, rate, size, time};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use roci_lab::batch::{Group, Metric, Sum};
+use roci_lab::batch::{Group, Metric, Names, Sum};
 use roci_lab::figures::expect::Figure;
 use roci_lab::figures::statistics::Estimate;
 use roci_lab::figures::{self, Report};
@@ -472,12 +473,13 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
         }
     };
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_known(*metric)).collect();
-    text.push_str(&lines(&summed(&sums, &metrics)));
+    let names = group.names();
+    text.push_str(&summed(&names, &sums, &metrics));
     text.push_str(&differences::side_by_side(group, results));
-    text.push_str(&traffic::side_by_side(&group.sums_of_traffic(results)));
+    text.push_str(&traffic::side_by_side(&names, &group.sums_of_traffic(results)));
     text.push_str(&differences::of_traffic(group, results));
-    text.push_str(&collective::side_by_side(&group.sums_of_collectives(results)));
-    text.push_str(&rpc::side_by_side(&group.sums_of_rpcs(results)));
+    text.push_str(&collective::side_by_side(&names, &group.sums_of_collectives(results)));
+    text.push_str(&rpc::side_by_side(&names, &group.sums_of_rpcs(results)));
     let hops: u64 = results.iter().map(|results| results.packet_hops).sum();
     let cpu: f64 = results.iter().map(|results| results.run.cpu_s).sum();
     let per_second = if cpu > 0.0 { float(hops) / cpu / 1e6 } else { 0.0 };
@@ -510,10 +512,11 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
 }
 
 /// A line for each of `sums` with its `metrics`; with the name of its traffic, where it is of a part.
-fn summed(sums: &[Sum<'_>], metrics: &[Metric]) -> Table {
+fn summed(names: &Names<'_>, sums: &[Sum<'_>], metrics: &[Metric]) -> String {
     let traffic = sums.iter().any(|sum| sum.traffic.is_some()).then_some("traffic");
-    let first = std::iter::once("run").chain(traffic);
-    let header: Vec<&str> = first.chain(metrics.iter().map(|metric| heading(*metric))).collect();
+    let first: Vec<&str> = names.headings().into_iter().chain(traffic).collect();
+    let header: Vec<&str> =
+        first.iter().copied().chain(metrics.iter().map(|metric| heading(*metric))).collect();
     let mut table = table(&header);
     for sum in sums {
         let cell = |(metric, value): &(Metric, Option<Estimate>)| {
@@ -524,10 +527,10 @@ fn summed(sums: &[Sum<'_>], metrics: &[Metric]) -> Table {
             }
         };
         let values = sum.values.iter().filter(|(metric, _)| metrics.contains(metric));
-        let first = std::iter::once(sum.label).chain(sum.traffic).map(str::to_owned);
+        let first = names.of(sum.label).into_iter().chain(sum.traffic).map(str::to_owned);
         table.add_row(first.chain(values.map(cell)));
     }
-    table
+    fit::fitted(&table, first.len())
 }
 
 /// About how long something takes.

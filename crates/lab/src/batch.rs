@@ -6,11 +6,13 @@
 mod collectives;
 mod differences;
 mod left_out;
+mod names;
 mod rpcs;
 
 pub use collectives::CollectiveSum;
 pub use differences::Difference;
 pub use left_out::{Alike, LeftOut};
+pub use names::Names;
 pub use rpcs::RpcSum;
 
 use crate::figures::statistics::Estimate;
@@ -41,6 +43,8 @@ pub struct Group {
 pub struct Run {
     /// What tells its configuration from others of the group, such as `switch.buffer=2MB`.
     pub label: String,
+    /// The keys that are swept, with the values that its configuration has of them, as the label says them; empty where nothing is.
+    pub values: Vec<(String, String)>,
     /// What is run.
     pub scenario: Arc<Scenario>,
     /// With which seed.
@@ -86,7 +90,7 @@ impl Group {
     pub fn of_seeds(path: &Path, set: &[(String, String)], seeds: &[u64]) -> Result<Self, PlanError> {
         let scenario = Arc::new(Scenario::load(path, set)?);
         let mut group = Self { title: scenario.name.clone(), ..Self::empty() };
-        group.add(&scenario.name, &scenario, seeds)?;
+        group.add(&scenario.name, Vec::new(), &scenario, seeds)?;
         Ok(group)
     }
 
@@ -134,14 +138,16 @@ impl Group {
                 }
             };
             taken.extend(combination.iter().cloned());
-            let varied = |(key, value): &(String, String)| match key.as_str() {
+            let varied = |(key, value): (String, String)| match key.as_str() {
                 // A law's name alone does not tell which parameters it runs with.
-                CONTROL => format!("{key}={}", scenario.transport.control.name()),
-                _ => format!("{key}={value}"),
+                CONTROL => (key, scenario.transport.control.name()),
+                _ => (key, value),
             };
-            let label = combination.iter().map(varied).collect::<Vec<_>>().join(" ");
+            let values: Vec<_> = combination.into_iter().map(varied).collect();
+            let label =
+                values.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ");
             group.title = format!("{}-sweep", scenario.name);
-            group.add(if label.is_empty() { &scenario.name } else { &label }, &scenario, seeds)?;
+            group.add(if label.is_empty() { &scenario.name } else { &label }, values, &scenario, seeds)?;
         }
         for (combination, error) in refused {
             if group.runs.is_empty() || combination.iter().any(|value| !taken.contains(value)) {
@@ -190,7 +196,7 @@ impl Group {
                 false => scenario.name.clone(),
             };
             names.push(scenario.name.clone());
-            group.add(&label, &scenario, seeds)?;
+            group.add(&label, Vec::new(), &scenario, seeds)?;
         }
         group.title = names.join("-vs-");
         Ok(group)
@@ -200,7 +206,13 @@ impl Group {
         Self { title: String::new(), runs: Vec::new(), left_out: Vec::new() }
     }
 
-    fn add(&mut self, label: &str, scenario: &Arc<Scenario>, seeds: &[u64]) -> Result<(), PlanError> {
+    fn add(
+        &mut self,
+        label: &str,
+        mut values: Vec<(String, String)>,
+        scenario: &Arc<Scenario>,
+        seeds: &[u64],
+    ) -> Result<(), PlanError> {
         let own = [scenario.seed];
         let seeds = if seeds.is_empty() { &own } else { seeds };
         if self.runs.len() + seeds.len() > MOST {
@@ -208,12 +220,18 @@ impl Group {
         }
         // Two configurations that come to the same are two all the same.
         let free = |label: &String| self.runs.iter().all(|run| run.label != *label);
-        let label = Some(label.to_owned())
-            .filter(free)
-            .or_else(|| (2..).map(|n| format!("{label} ({n})")).find(free));
-        let label = label.unwrap_or_default();
+        let mut numbered = (2..).map(|n| format!(" ({n})"));
+        let ending = match free(&label.to_owned()) {
+            true => String::new(),
+            false => numbered.find(|ending| free(&format!("{label}{ending}"))).unwrap_or_default(),
+        };
+        let label = format!("{label}{ending}");
+        if let Some((_, last)) = values.last_mut() {
+            last.push_str(&ending);
+        }
         self.runs.extend(seeds.iter().map(|seed| Run {
             label: label.clone(),
+            values: values.clone(),
             scenario: Arc::clone(scenario),
             seed: *seed,
         }));

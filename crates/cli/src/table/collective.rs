@@ -1,8 +1,8 @@
 //! What is printed of collectives: a line for each, with the bandwidths that NCCL's tests report.
 
-use super::{lines, table};
+use super::{fit, lines, table};
 use crate::format::{number, of_seeds, or_dash, rate, size, time};
-use roci_lab::batch::CollectiveSum;
+use roci_lab::batch::{CollectiveSum, Names};
 use roci_lab::results::{CollectiveResult, Results};
 
 const HEADER: [&str; 12] = [
@@ -33,17 +33,17 @@ pub(super) fn tables(results: &Results) -> String {
 }
 
 /// The same of several runs: a line for each in each configuration, with means over its seeds.
-pub(super) fn side_by_side(sums: &[CollectiveSum<'_>]) -> String {
+pub(super) fn side_by_side(names: &Names<'_>, sums: &[CollectiveSum<'_>]) -> String {
     if sums.is_empty() {
         return String::new();
     }
     // Of one collective a configuration the name says nothing.
     let several = sums.windows(2).any(|two| two[0].label == two[1].label);
-    let first = [Some("run"), several.then_some("collective")].into_iter().flatten();
-    let mut table = table(&first.chain(SIDE_BY_SIDE).collect::<Vec<_>>());
+    let first: Vec<&str> = names.headings().into_iter().chain(several.then_some("collective")).collect();
+    let mut table = table(&first.iter().copied().chain(SIDE_BY_SIDE).collect::<Vec<_>>());
     for sum in sums {
         let failed = if sum.failed > 0 { ", failed" } else { "" };
-        let first = [Some(sum.label), several.then_some(sum.name)].into_iter().flatten().map(str::to_owned);
+        let first = names.of(sum.label).into_iter().chain(several.then_some(sum.name)).map(str::to_owned);
         table.add_row(first.chain([
             sum.of.operation.name().to_owned(),
             sum.of.algorithm.name().to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn side_by_side(sums: &[CollectiveSum<'_>]) -> String {
             of_seeds(sum.over_ideal.as_ref(), number),
         ]));
     }
-    format!("\n{}", lines(&table))
+    format!("\n{}", fit::fitted(&table, first.len()))
 }
 
 const SIDE_BY_SIDE: [&str; 9] =
@@ -171,13 +171,16 @@ mod tests {
             bus_bps,
             over_ideal: None,
         };
-        assert_eq!(side_by_side(&[]), "");
-        let told = side_by_side(&[sum("a", "x", bps(&[15e9])), sum("b", "x", bps(&[14e9, 16e9]))]);
+        assert_eq!(side_by_side(&Names::default(), &[]), "");
+        let told = side_by_side(
+            &Names::default(),
+            &[sum("a", "x", bps(&[15e9])), sum("b", "x", bps(&[14e9, 16e9]))],
+        );
         for value in ["a", "3 of 4, failed", "8.000 Gb/s", "15.00 Gb/s", "15.00 Gb/s ± "] {
             assert!(told.contains(value), "{value} in {told}");
         }
         assert!(!told.contains("collective"), "one has no need of its name: {told}");
-        let two = side_by_side(&[sum("a", "reduce", None), sum("a", "gather", None)]);
+        let two = side_by_side(&Names::default(), &[sum("a", "reduce", None), sum("a", "gather", None)]);
         assert!(two.contains("collective") && two.contains("reduce") && two.contains("gather"), "{two}");
     }
 }

@@ -1,27 +1,28 @@
 //! What is printed of several configurations: how much each differs from the first one with the same flows, seed by seed.
 
-use super::{Table, heading, lines, table};
+use super::{fit, heading, table};
 use crate::format::{difference, or_dash};
-use roci_lab::batch::{Difference, Group, Metric};
+use roci_lab::batch::{Difference, Group, Metric, Names};
 use roci_lab::results::Results;
 
 /// A table for each configuration that others are held against, with a line for each of these. Nothing where no two seeds are paired, as
 /// with one seed.
 pub(super) fn side_by_side(group: &Group, results: &[Results]) -> String {
-    tables(&group.differences(results))
+    tables(&group.names(), &group.differences(results))
 }
 
 /// The same of the flows of each `[[traffic]]` table, where there are several.
 pub(super) fn of_traffic(group: &Group, results: &[Results]) -> String {
-    tables(&group.differences_of_traffic(results))
+    tables(&group.names(), &group.differences_of_traffic(results))
 }
 
-fn tables(differences: &[Difference<'_>]) -> String {
-    differences.chunk_by(|one, next| one.against == next.against).map(against_one).collect()
+fn tables(names: &Names<'_>, differences: &[Difference<'_>]) -> String {
+    let of_one = differences.chunk_by(|one, next| one.against == next.against);
+    of_one.map(|differences| against_one(names, differences)).collect()
 }
 
 /// The table of `differences` that have one baseline.
-fn against_one(differences: &[Difference<'_>]) -> String {
+fn against_one(names: &Names<'_>, differences: &[Difference<'_>]) -> String {
     let Some(first) = differences.first() else { return String::new() };
     // What no setting changed with any seed, such as drops where nothing is ever dropped, has no column.
     let differs = |metric: &Metric| {
@@ -36,22 +37,23 @@ fn against_one(differences: &[Difference<'_>]) -> String {
         false => {
             against
                 + "means of the differences with 95 % confidence intervals\n\n"
-                + &lines(&rows(differences, &metrics))
+                + &rows(names, differences, &metrics)
         }
     }
 }
 
-fn rows(differences: &[Difference<'_>], metrics: &[Metric]) -> Table {
+fn rows(names: &Names<'_>, differences: &[Difference<'_>], metrics: &[Metric]) -> String {
     let traffic = differences.iter().any(|it| it.traffic.is_some()).then_some("traffic");
-    let first = ["run"].into_iter().chain(traffic).chain(["seeds"]);
-    let header: Vec<&str> = first.chain(metrics.iter().map(|metric| heading(*metric))).collect();
+    let first: Vec<&str> = names.headings().into_iter().chain(traffic).collect();
+    let header: Vec<&str> =
+        first.iter().copied().chain(["seeds"]).chain(metrics.iter().map(|metric| heading(*metric))).collect();
     let mut table = table(&header);
     for it in differences {
         let values = it.values.iter().filter(|(metric, _)| metrics.contains(metric));
         let cells =
             values.map(|(metric, value)| or_dash(value.as_ref().map(|value| difference(*metric, value))));
-        let first = [it.label].into_iter().chain(it.traffic).map(str::to_owned);
+        let first = names.of(it.label).into_iter().chain(it.traffic).map(str::to_owned);
         table.add_row(first.chain([it.seeds.to_string()]).chain(cells));
     }
-    table
+    fit::fitted(&table, first.len())
 }

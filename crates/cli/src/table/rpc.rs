@@ -1,8 +1,8 @@
 //! What is printed of requests and responses: a line for each table, and one for each machine that answered.
 
-use super::{lines, table};
+use super::{fit, lines, table};
 use crate::format::{number, of_seeds, or_dash, per_second, rate, size, time};
-use roci_lab::batch::RpcSum;
+use roci_lab::batch::{Names, RpcSum};
 use roci_lab::results::{MachineResult, Results, RpcResult};
 use roci_units::Span;
 
@@ -44,15 +44,15 @@ pub(super) fn tables(results: &Results) -> String {
 }
 
 /// The same of several runs: a line for each table in each configuration, with means over its seeds.
-pub(super) fn side_by_side(sums: &[RpcSum<'_>]) -> String {
+pub(super) fn side_by_side(names: &Names<'_>, sums: &[RpcSum<'_>]) -> String {
     if sums.is_empty() {
         return String::new();
     }
-    let mut table = table(&SIDE_BY_SIDE);
+    let first: Vec<&str> = names.headings().into_iter().chain(["requests"]).collect();
+    let mut table = table(&first.iter().copied().chain(SIDE_BY_SIDE).collect::<Vec<_>>());
     for sum in sums {
-        table.add_row([
-            sum.label.to_owned(),
-            sum.name.to_owned(),
+        let first = names.of(sum.label).into_iter().chain([sum.name]).map(str::to_owned);
+        table.add_row(first.chain([
             sum.of.threads.to_string(),
             sum.of.connections.to_string(),
             size(sum.of.request),
@@ -61,23 +61,13 @@ pub(super) fn side_by_side(sums: &[RpcSum<'_>]) -> String {
             of_seeds(sum.p50.as_ref(), time),
             of_seeds(sum.p99.as_ref(), time),
             of_seeds(sum.miss_share.as_ref(), percent),
-        ]);
+        ]));
     }
-    format!("\n{}", lines(&table))
+    format!("\n{}", fit::fitted(&table, first.len()))
 }
 
-const SIDE_BY_SIDE: [&str; 10] = [
-    "run",
-    "requests",
-    "threads",
-    "connections",
-    "size",
-    "per second",
-    "goodput",
-    "time p50",
-    "p99",
-    "misses",
-];
+const SIDE_BY_SIDE: [&str; 8] =
+    ["threads", "connections", "size", "per second", "goodput", "time p50", "p99", "misses"];
 
 /// Less than a hundredth of a percent is no more told apart.
 fn percent(share: f64) -> String {

@@ -2,7 +2,7 @@
 
 use super::{SPREAD, lines, spread, summed, table};
 use crate::format::{number, or_dash, rate};
-use roci_lab::batch::{Metric, Sum};
+use roci_lab::batch::{Metric, Names, Sum};
 use roci_lab::results::{FlowSet, Results};
 
 /// A line for each table. Nothing where there is one: what is said of all flows is said of its own.
@@ -37,7 +37,7 @@ pub(super) fn tables(results: &Results) -> String {
 }
 
 /// The same of several runs: a line for each table in each configuration, with what is known of flows.
-pub(super) fn side_by_side(sums: &[Sum<'_>]) -> String {
+pub(super) fn side_by_side(names: &Names<'_>, sums: &[Sum<'_>]) -> String {
     let says = |metric: &Metric| {
         let values = sums.iter().flat_map(|sum| &sum.values).filter(|(it, _)| it == metric);
         let mut known = values.filter_map(|(_, value)| value.as_ref());
@@ -47,7 +47,7 @@ pub(super) fn side_by_side(sums: &[Sum<'_>]) -> String {
         }
     };
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(says).collect();
-    if sums.is_empty() { String::new() } else { format!("\n{}", lines(&summed(sums, &metrics))) }
+    if sums.is_empty() { String::new() } else { format!("\n{}", summed(names, sums, &metrics)) }
 }
 
 /// How many of `flows` are done, of those that have an end, and how many failed.

@@ -127,6 +127,32 @@ fn a_sweep_is_every_combination_in_order_each_with_every_seed() {
 }
 
 #[test]
+fn configurations_of_a_sweep_are_told_apart_by_their_values_below_the_keys_and_others_by_their_labels() {
+    let file = File::new("names");
+    let axes =
+        set(&[("transport.control", "dcqcn,{ law = \"dcqcn\" },none"), ("switch.ecn.kmin", "10KB,20KB")]);
+    let group = Group::of_sweep(&file.0, &[], &axes, &[1, 2]).unwrap();
+    let names = group.names();
+    assert_eq!(names.headings(), ["control", "kmin"]);
+    let told: Vec<_> = group.configurations().into_iter().map(|label| names.of(label)).collect();
+    let dcqcn = "dcqcn preset=sigcomm15";
+    let values = [
+        [dcqcn, "10KB"],
+        [dcqcn, "20KB"],
+        [dcqcn, "10KB (2)"],
+        [dcqcn, "20KB (2)"],
+        ["none", "10KB"],
+        ["none", "20KB"],
+    ];
+    assert_eq!(told, values);
+    let group = Group::of_controls(&file.0, &[], "dcqcn,none", &[]).unwrap();
+    let names = group.names();
+    assert_eq!((names.headings(), names.of("none")), (vec!["control"], vec!["none"]));
+    let group = Group::of_seeds(&file.0, &set(&[("name", "one")]), &[1, 2]).unwrap();
+    assert_eq!((group.names().headings(), group.names().of("one")), (vec!["run"], vec!["one"]));
+}
+
+#[test]
 fn a_sweep_leaves_out_what_cannot_be_and_refuses_values_that_go_with_none() {
     let file = File::new("impossible");
     let sweep = |kmin: &str, kmax: &str| {
