@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::Common;
 use crate::format::time;
+use crate::plan::plan;
 use crate::progress::{Watcher, listen};
 use crate::table;
 use roci_lab::batch::{self, Alike, Group, Run};
@@ -12,7 +13,7 @@ use roci_lab::results::Results;
 use roci_lab::run::RunError;
 use roci_lab::world::SimulatedWorld;
 use std::collections::BTreeSet;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -44,7 +45,18 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
         .collect();
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = common.jobs.and_then(|jobs| usize::try_from(jobs).ok()).unwrap_or_else(cores);
-    let watcher = Watcher::new(common.quiet, &tasks);
+    // For whoever waits for it; a single run is asked for by name.
+    let watched = tasks.len() > 1 && !common.quiet && std::io::stderr().is_terminal();
+    let asked = if watched { batch::asked(tasks.iter().map(|task| &task.run)) } else { Vec::new() };
+    let mut rest = &asked[..];
+    for group in requests.iter().map(|request| &request.group).filter(|_| watched) {
+        let (own, others) = rest.split_at(group.runs.len());
+        rest = others;
+        if let Some(plan) = plan(group, own) {
+            let _ = writeln!(std::io::stderr(), "{plan}");
+        }
+    }
+    let watcher = Watcher::new(common.quiet, &tasks, &asked);
     let mut answers = batch::run_all(&SimulatedWorld, &tasks, threads, &watcher).into_iter();
     watcher.clear();
 

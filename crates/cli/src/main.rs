@@ -17,6 +17,7 @@ mod args;
 mod command;
 mod execute;
 mod format;
+mod plan;
 mod progress;
 mod table;
 

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use roci_lab::batch::{Task, Watch};
+use roci_lab::batch::{Asked, Task, Watch};
 use roci_lab::results::Results;
 use roci_lab::run::{Go, Progress, RunError};
 use std::io::Write as _;
@@ -110,11 +110,27 @@ fn thousandths(part: u64, whole: u64) -> u64 {
     u64::try_from(share).unwrap_or(STEPS).min(STEPS)
 }
 
+/// What each of so many runs counts for: what it is `asked` to move, where that is known of all; else they are alike.
+fn weights(runs: usize, asked: &[Asked]) -> Vec<u64> {
+    let known: Option<Vec<u64>> = asked.iter().map(Asked::weight).collect();
+    known.filter(|weights| weights.len() == runs).unwrap_or_else(|| vec![1; runs])
+}
+
+/// How many thousandths of all runs are done, of which these `parts` are.
+fn in_all(parts: &[u64], weights: &[u64]) -> u64 {
+    let both = parts.iter().zip(weights);
+    let done: u128 = both.map(|(part, weight)| u128::from(*part) * u128::from(*weight)).sum();
+    let all: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    u64::try_from(done / all.max(1)).unwrap_or(STEPS)
+}
+
 /// Hears of all runs and shows them in one bar.
 pub(crate) struct Watcher {
     bar: Bar,
     /// Thousandths of each run.
     parts: Mutex<Vec<u64>>,
+    /// What each counts for in the whole.
+    weights: Vec<u64>,
     done: AtomicUsize,
     start: Instant,
     /// What the scenarios of the runs are called; of none where all is to be quiet.
@@ -123,11 +139,12 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     #[expect(clippy::disallowed_methods, reason = "for people, and for what writing takes")]
-    pub(crate) fn new(quiet: bool, tasks: &[Task]) -> Self {
+    pub(crate) fn new(quiet: bool, tasks: &[Task], asked: &[Asked]) -> Self {
         let what = tasks.first().map_or("", |task| task.run.scenario.name.as_str());
         Self {
             bar: Bar::new(quiet, what),
             parts: Mutex::new(vec![0; tasks.len()]),
+            weights: weights(tasks.len(), asked),
             done: AtomicUsize::new(0),
             start: Instant::now(),
             names: match quiet {
@@ -149,8 +166,7 @@ impl Watcher {
         let Ok(mut parts) = self.parts.try_lock() else { return };
         // Never back, should more flows begin than was thought.
         parts[index] = parts[index].max(part);
-        let sum: u64 = parts.iter().sum();
-        self.bar.0.set_position(sum / parts.len() as u64);
+        self.bar.0.set_position(in_all(&parts, &self.weights));
         self.bar.0.set_message(message(parts.len()));
     }
 }
@@ -186,5 +202,21 @@ impl Watch for Watcher {
 
     fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_counts_for_what_it_moves_and_all_are_alike_where_one_has_no_end() {
+        let of = |octets| Asked { flows: 1, octets, ..Asked::default() };
+        let heavy = weights(2, &[of(1_000_000), of(9_000_000)]);
+        assert_eq!(in_all(&[STEPS, 0], &heavy), 100, "the light one of two is done");
+        assert_eq!(in_all(&[STEPS, 500], &heavy), 550);
+        let endless = weights(2, &[of(1_000_000), Asked { endless: 1, ..of(9_000_000) }]);
+        assert_eq!(in_all(&[STEPS, 0], &endless), 500);
+        assert_eq!(in_all(&[STEPS, STEPS], &weights(2, &[])), STEPS);
     }
 }

@@ -3,12 +3,14 @@
 //! A [`Group`] is what is looked at together: its runs have one folder of results and one table. Runs share nothing, so
 //! each gives the same results whether it runs alone or among others.
 
+mod asked;
 mod collectives;
 mod differences;
 mod left_out;
 mod names;
 mod rpcs;
 
+pub use asked::{Asked, asked};
 pub use collectives::CollectiveSum;
 pub use differences::Difference;
 pub use left_out::{Alike, LeftOut};

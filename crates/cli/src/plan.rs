@@ -1,0 +1,63 @@
+//! What is said of several runs before they begin: how many they are, and what they have to move.
+
+use crate::format::size;
+use roci_lab::batch::{Asked, Group};
+use roci_lab::scenario::overrides::seeds_in_words;
+
+/// A line on the runs of `group`, each of which is `asked` for so much; nothing of a single one.
+pub(crate) fn plan(group: &Group, asked: &[Asked]) -> Option<String> {
+    let runs = group.runs.len();
+    if runs < 2 {
+        return None;
+    }
+    let kinds = group.configurations().len();
+    let mut seeds: Vec<u64> = Vec::new();
+    for run in &group.runs {
+        if !seeds.contains(&run.seed) {
+            seeds.push(run.seed);
+        }
+    }
+    let seeds = seeds_in_words(&seeds);
+    let what = match kinds {
+        1 => format!("{runs} runs, {seeds}"),
+        _ if kinds == runs => format!("{runs} runs, {seeds}"),
+        _ => format!("{runs} runs of {kinds} configurations, {seeds} each"),
+    };
+    Some(format!("{}: {what}; {}", group.title, load(asked)))
+}
+
+/// What runs are asked to move.
+fn load(asked: &[Asked]) -> String {
+    let more = if asked.iter().any(|one| one.more) { "at least " } else { "" };
+    let flows = range(asked, |one| one.flows, |count| count.to_string());
+    let octets = range(asked, |one| one.octets, size);
+    let endless = match asked.iter().any(|one| one.endless > 0) {
+        true => ", and as much as flows without an end get until they stop",
+        false => "",
+    };
+    let all = size(asked.iter().fold(0, |sum, one| sum.saturating_add(one.octets)));
+    format!("{more}{flows} flows and {octets} of payload in each, {more}{all} in all{endless}")
+}
+
+/// The least and the greatest of what `of` finds; one number where they look the same.
+fn range(asked: &[Asked], of: impl Fn(&Asked) -> u64, show: impl Fn(u64) -> String) -> String {
+    let least = show(asked.iter().map(&of).min().unwrap_or(0));
+    let most = show(asked.iter().map(&of).max().unwrap_or(0));
+    if least == most { least } else { format!("{least} to {most}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_told_with_the_least_and_the_most_that_they_move() {
+        let of = |flows, octets| Asked { flows, octets, ..Asked::default() };
+        let told = load(&[of(66, 55_100_000), of(88, 130_000_000), of(70, 60_000_000)]);
+        assert_eq!(told, "66 to 88 flows and 55.10 MB to 130.0 MB of payload in each, 245.1 MB in all");
+        assert_eq!(load(&[of(4, 800_000); 2]), "4 flows and 800.0 KB of payload in each, 1.600 MB in all");
+        let cut = Asked { more: true, endless: 1, ..of(4, 800_000) };
+        let told = load(&[cut, of(4, 800_000)]);
+        assert!(told.starts_with("at least 4 flows") && told.ends_with("until they stop"), "{told}");
+    }
+}
