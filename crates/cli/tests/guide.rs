@@ -130,6 +130,15 @@ fn the_guides_settings_are_told_apart_seed_by_seed_as_it_says() {
     }
     let report = text(&scratch.read("out/shared-sweep/report.html"));
     assert!(report.contains("Slowdown by size, p99") && report.contains("Differences, seed by seed"));
+    // The same with bursts, table by table.
+    let second = |kind| &blocks.iter().filter(|block| block.0 == kind).nth(1).unwrap().1;
+    scratch.scenario("with-bursts.toml", &format!("{}\n{}", first("toml"), second("toml")));
+    let (command, said) = second("console").split_once('\n').unwrap();
+    let arguments: Vec<&str> = command.strip_prefix("$ roci ").unwrap().split_whitespace().collect();
+    let printed = text(&scratch.roci(&arguments).stdout);
+    let said = said.trim_start_matches("...\n").trim_end_matches("...\n");
+    assert!(said.lines().count() > 3 && printed.contains(said), "{said} in\n{printed}");
+    assert!(scratch.files().contains(&"out/shared-sweep/comparison-traffic.csv".to_owned()));
     // Two loads with two laws.
     let arguments: Vec<&str> = first("sh").strip_prefix("roci ").unwrap().split_whitespace().collect();
     let printed = text(&scratch.roci(&arguments).stdout);
