@@ -119,7 +119,7 @@ impl Net {
             let priorities = (0..8).filter(|priority| state.backlog() >> priority & 1 == 1);
             let waiting: u64 = priorities.map(|it| u64::from(buffer.queued(ports, port, it))).sum();
             let paused = state.link.paused >> packet.priority & 1;
-            classes[usize::from(state.link.class)].nanoseconds(sent + waiting) | u64::from(paused) << 63
+            classes[usize::from(state.link.class)].nanoseconds(sent + waiting) | u64::from(paused) << 62
         };
         let local = match balancer.how {
             Balancing::Flowlet { gap, table } => {
@@ -128,7 +128,7 @@ impl Net {
                 let known = equal.ports().zip(0..).find(|(port, _)| *port == flowlet.port);
                 if known.is_none() || now - flowlet.last > gap.as_ps() {
                     let usage = &mut balancer.usage;
-                    let used = |&local: &u16| {
+                    let used = |local: u16| {
                         let port = first + u32::from(local);
                         let sent = ports[port as usize].link.tx_octets;
                         load(port, usage[port as usize].recent(now, sent, gap.as_ps()))
@@ -138,7 +138,7 @@ impl Net {
                 flowlet.last = now;
                 flowlet.port
             }
-            _ => equal.least(anywhere(), |&local| load(first + u32::from(local), 0)),
+            _ => equal.least(anywhere(), |local| load(first + u32::from(local), 0)),
         };
         if local == NO_PORT { NOWHERE } else { first + u32::from(local) }
     }

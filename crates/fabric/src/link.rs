@@ -83,6 +83,6 @@ impl LinkClass {
 
     /// About how many nanoseconds `octets` of frames keep the link.
     pub(crate) fn nanoseconds(&self, octets: u64) -> u64 {
-        octets.saturating_mul(8_000_000) / u64::from(self.rate_kbps.max(1))
+        if octets == 0 { 0 } else { octets.saturating_mul(8_000_000) / u64::from(self.rate_kbps.max(1)) }
     }
 }

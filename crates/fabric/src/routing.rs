@@ -96,9 +96,20 @@ impl EqualPorts<'_> {
     }
 
     /// The one with the least of `load`, among several the first of them from `place` on; [`NO_PORT`] where there is none.
-    pub fn least(self, place: u16, load: impl FnMut(&u16) -> u64) -> u16 {
-        let places = (place..self.count()).chain(0..place);
-        places.map(|place| self.group.port(self.scattered, place)).min_by_key(load).unwrap_or(NO_PORT)
+    pub fn least(self, place: u16, mut load: impl FnMut(u16) -> u64) -> u16 {
+        let (mut least, mut chosen) = (u64::MAX, NO_PORT);
+        for place in (place..self.count()).chain(0..place) {
+            let port = self.group.port(self.scattered, place);
+            let load = load(port);
+            if load < least {
+                (least, chosen) = (load, port);
+            }
+            // Nothing is less: most ports of a fabric that is not full have no queue.
+            if load == 0 {
+                break;
+            }
+        }
+        chosen
     }
 }
 
