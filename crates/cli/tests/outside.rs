@@ -88,6 +88,18 @@ fn a_comparison_draws_itself_offline_at_every_width() {
 }
 
 #[test]
+fn a_comparison_of_several_seeds_draws_a_band_around_each_line() {
+    let folder = scratch().join("seeds");
+    let seeds = ["--control", "dcqcn,none", "--seeds", "1..3", "--quiet", "--out", text(&folder)];
+    roci(&[&["compare", text(&scenario())], &seeds[..]].concat());
+    let page = folder.join("report.html");
+    assert_good(&page, 4);
+    for plot in look_at(&page, 1366).plots {
+        assert_eq!((plot.lines, plot.bands), (2, 2), "{plot:?}");
+    }
+}
+
+#[test]
 fn tshark_knows_every_packet_and_warns_of_none() {
     let tshark = |arguments: &[&str], capture: &Path| {
         let mut command = Command::new("tshark");

@@ -30,6 +30,8 @@ pub(crate) struct PlotLook {
     pub(crate) lines: usize,
     /// Points of the line with the fewest.
     pub(crate) points: usize,
+    /// Bands drawn that have a height somewhere.
+    pub(crate) bands: usize,
 }
 
 /// Put in front of the page's own script: hears of all that goes wrong.
@@ -48,7 +50,8 @@ addEventListener("load", () => setTimeout(() => {
   const plots = [...document.querySelectorAll(".plot")].map((plot) => {
     const lines = [...plot.querySelectorAll("path.line")];
     const title = plot.querySelector("h3").textContent;
-    return { title, lines: lines.length, points: Math.min(...lines.map(points), 1e9) };
+    const bands = [...plot.querySelectorAll("path.band")].filter((band) => band.getBBox().height > 0);
+    return { title, lines: lines.length, points: Math.min(...lines.map(points), 1e9), bands: bands.length };
   });
   parent.postMessage(JSON.stringify({
     errors: heard,
