@@ -17,6 +17,7 @@ use crate::queue_pair::{QueuePairBuilder, is_host};
 use crate::shard::{Core, IoCounters, Shard};
 use crate::shared_receive::SharedReceiveQueue;
 use crate::table::{Change, Table};
+use crate::threads;
 use roci_control::Law;
 use roci_control::program::Tally;
 use roci_transport::{Access, Engine, EngineConfig, Pd, Reaction, Refusal, RegisterError};
@@ -271,16 +272,15 @@ impl Device {
             _ => Mtu::within(sys::mtu_of(address).unwrap_or(1500)),
         };
         let mtu = config.mtu.map_or(mtu, |most| most.min(mtu));
-        let mut threads = Vec::new();
+        let mut driving = Vec::new();
         if let Progress::Thread { spin } = config.progress {
             for cell in &cells {
                 let (cell, spin) = (cell.clone(), span(spin));
-                let builder = std::thread::Builder::new().name("roci-shard".into());
-                match builder.spawn(move || cell.drive(spin)) {
-                    Ok(thread) => threads.push(thread),
+                match threads::spawn("roci-shard", move || cell.drive(spin)) {
+                    Ok(thread) => driving.push(thread),
                     Err(error) => {
                         cells.iter().for_each(|cell| cell.stop());
-                        threads.into_iter().for_each(|thread| drop(thread.join()));
+                        driving.into_iter().for_each(|thread| drop(thread.join()));
                         return Err(error);
                     }
                 }
@@ -299,7 +299,7 @@ impl Device {
             progress: config.progress,
             pause: Pause::default(),
             next_shard: AtomicUsize::new(0),
-            threads: Mutex::new(threads),
+            threads: Mutex::new(driving),
         };
         let device = Self { inner: Arc::new(inner) };
         if let Some(path) = std::env::var_os(control::VARIABLE).filter(|path| !path.is_empty()) {
@@ -391,9 +391,7 @@ impl Device {
         let (listener, name) = control::bind(path)?;
         let device = Arc::downgrade(&self.inner);
         // It ends by itself when the device is gone: who drops the device need not wait for it.
-        std::thread::Builder::new()
-            .name("roci-control".into())
-            .spawn(move || control::serve(&listener, &device))?;
+        threads::spawn("roci-control", move || control::serve(&listener, &device))?;
         self.inner.names.lock().unwrap_or_else(PoisonError::into_inner).push(name);
         Ok(())
     }

@@ -84,6 +84,7 @@
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
 //! | `counters` | what the packets of a queue pair have met |
+//! | [`threads`] | threads of the library's own |
 //! | `alive` | whether a peer still lives of which nothing is awaited |
 //! | `works`, `table`, `numbers`, `paths`, `clock`, `waiters` | what they lean on |
 //!
@@ -134,6 +135,7 @@ mod shard;
 pub mod shared_receive;
 mod table;
 mod transmit;
+pub mod threads;
 #[cfg(feature = "tokio")]
 mod waiters;
 pub mod work;

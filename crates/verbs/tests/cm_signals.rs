@@ -10,6 +10,7 @@
 
 use roci_verbs::cm::abi::port_space;
 use roci_verbs::cm::channel::*;
+use roci_verbs::cm::connect::*;
 use roci_verbs::cm::id::*;
 use roci_verbs::cm::resolve::*;
 use std::mem::zeroed;
@@ -20,6 +21,46 @@ use std::time::Duration;
 const NEAR: Ipv4Addr = Ipv4Addr::new(127, 0, 5, 5);
 
 extern "C" fn handle(_signal: i32) {}
+
+/// What is said of a thread in a line of its status (proc(5)).
+fn said<'a>(status: &'a str, key: &str) -> &'a str {
+    status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim()
+}
+
+/// tgtd takes SIGUSR2 by a descriptor (signalfd(2)), for which it has blocked it in all threads that it knows.
+#[test]
+fn no_thread_of_the_library_takes_a_signal_of_the_program() {
+    unsafe {
+        std::env::set_var("ROCI_DEVICES", NEAR.to_string());
+        let (channel, mut id) = (rdma_create_event_channel(), null_mut());
+        assert_eq!(rdma_create_id(channel, &raw mut id, null_mut(), port_space::TCP), 0);
+        let mut at: libc::sockaddr_in = zeroed();
+        at.sin_family = 2;
+        at.sin_addr.s_addr = u32::from(NEAR).to_be();
+        assert_eq!(rdma_bind_addr(id, (&raw mut at).cast()), 0);
+        assert_eq!(rdma_listen(id, 1), 0);
+        // They have their names a moment after they begin.
+        let begin = std::time::Instant::now();
+        let ours = loop {
+            let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+            let status = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("status")).ok();
+            let mut ours: Vec<_> = tasks.filter_map(|task| status(task.unwrap())).collect();
+            ours.retain(|status| said(status, "Name:").starts_with("roci-"));
+            let is_there = |name| ours.iter().any(|status| said(status, "Name:") == name);
+            if ["roci-cm", "roci-rdmacm", "roci-shard"].into_iter().all(is_there) {
+                break ours;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "{ours:?}");
+        };
+        for status in &ours {
+            let blocked = u64::from_str_radix(said(status, "SigBlk:"), 16).unwrap();
+            let asked = [libc::SIGUSR1, libc::SIGUSR2, libc::SIGCHLD, libc::SIGALRM];
+            assert!(asked.into_iter().all(|signal| blocked & 1 << (signal - 1) != 0), "{status}");
+        }
+        assert_eq!(rdma_destroy_id(id), 0);
+        rdma_destroy_event_channel(channel);
+    }
+}
 
 #[test]
 fn who_waits_for_an_event_goes_on_after_signals_whose_handlers_say_so_and_no_others() {

@@ -100,7 +100,7 @@ impl ConnectionManager {
             _region: region,
         });
         let runs = inner.clone();
-        let thread = std::thread::Builder::new().name("roci-cm".into()).spawn(move || runs.run())?;
+        let thread = crate::threads::spawn("roci-cm", move || runs.run())?;
         Ok(Self { handle: Arc::new(Handle { inner, thread: Some(thread) }) })
     }
 }

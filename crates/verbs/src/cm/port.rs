@@ -75,8 +75,8 @@ impl Port {
             crate::told(code, format_args!("{} has no RDMA-CM therefore", self.address))
         })?;
         let watched = manager.clone();
-        let thread = std::thread::Builder::new().name("roci-rdmacm".into());
-        thread.spawn(move || self.watch(&watched)).map_err(|error| errno(&error))?;
+        let watching = roci_endpoint::threads::spawn("roci-rdmacm", move || self.watch(&watched));
+        watching.map_err(|error| errno(&error))?;
         static ENDS: Once = Once::new();
         ENDS.call_once(|| {
             PROCESS.get_or_init(std::process::id);
