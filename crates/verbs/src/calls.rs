@@ -175,7 +175,7 @@ unsafe extern "C" fn set_parts(qp: *mut abi::QpEx, count: usize, list: *const ab
     if count > of(qp).cap().max_send_sge as usize {
         building.error = libc::EINVAL;
     } else if count > 0 {
-        building.parts = std::slice::from_raw_parts(list, count).to_vec();
+        building.parts = (0..count).map(|place| list.add(place).read_unaligned()).collect();
     }
 }
 
@@ -187,7 +187,7 @@ unsafe extern "C" fn set_inline(qp: *mut abi::QpEx, addr: *mut c_void, length: u
 unsafe extern "C" fn set_inline_list(qp: *mut abi::QpEx, count: usize, list: *const abi::DataBuf) {
     let mut octets = Vec::new();
     for place in 0..count {
-        let buffer = &*list.add(place);
+        let buffer = list.add(place).read_unaligned();
         if buffer.length > 0 {
             octets.extend_from_slice(std::slice::from_raw_parts(buffer.addr.cast::<u8>(), buffer.length));
         }

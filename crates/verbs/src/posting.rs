@@ -9,6 +9,7 @@ use crate::shared::Shared;
 use abi::{send_flags as flags, wr_opcode as opcode};
 use libc::{c_int, c_uint};
 use roci_endpoint::{Buffer, Qpn, RecvWr, RemoteMemory, SendWr, Slice, WrError};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::PoisonError;
 
@@ -101,13 +102,19 @@ pub(crate) enum Data<'a> {
     Octets(Vec<u8>),
 }
 
-/// A list with its length, which is `most` at most: what the queue was made for.
-unsafe fn parts<'a>(list: *const abi::Sge, count: c_int, most: u32) -> Result<&'a [abi::Sge], c_int> {
-    match u32::try_from(count) {
-        Ok(0) => Ok(&[]),
-        Ok(count) if count <= most && !list.is_null() => Ok(std::slice::from_raw_parts(list, count as usize)),
-        _ => Err(libc::EINVAL),
-    }
+/// A list with its length, which is `most` at most: what the queue was made for. Programs have lists, and requests, at addresses that
+/// are no multiples of their alignment as well: in packed structures (libiscsi).
+unsafe fn parts<'a>(list: *const abi::Sge, count: c_int, most: u32) -> Result<Cow<'a, [abi::Sge]>, c_int> {
+    let count = match usize::try_from(count) {
+        Ok(0) => return Ok(Cow::Borrowed(&[])),
+        Ok(count) if count <= most as usize && !list.is_null() => count,
+        _ => return Err(libc::EINVAL),
+    };
+    Ok(if list.is_aligned() {
+        Cow::Borrowed(std::slice::from_raw_parts(list, count))
+    } else {
+        Cow::Owned((0..count).map(|place| list.add(place).read_unaligned()).collect())
+    })
 }
 
 /// The octets of parts, wherever they are, where they are `most` at most.
@@ -279,26 +286,27 @@ pub(crate) unsafe extern "C" fn post_send(
     let it = QueuePair::of(qp);
     let first = wr;
     let (mut made, mut error) = (Vec::new(), 0);
-    if !wr.is_null() && (*wr).next.is_null() {
-        error = post_one(it, &*wr).err().unwrap_or(0);
-        if error != 0 && !bad.is_null() {
-            bad.write(wr);
-        }
-        return error;
-    }
     while !wr.is_null() {
-        match one(it, &*wr) {
+        let asked = wr.read_unaligned();
+        if wr == first && asked.next.is_null() {
+            error = post_one(it, &asked).err().unwrap_or(0);
+            if error != 0 && !bad.is_null() {
+                bad.write(wr);
+            }
+            return error;
+        }
+        match one(it, &asked) {
             Ok(request) => made.push(request),
             Err(refused) => {
                 error = refused;
                 break;
             }
         }
-        wr = (*wr).next;
+        wr = asked.next;
     }
     if let Err((posted, refused)) = post_all(it, made) {
         // The one that was refused is as far from the first.
-        wr = (0..posted).fold(first, |wr, _| (*wr).next);
+        wr = (0..posted).fold(first, |wr, _| (&raw const (*wr).next).read_unaligned());
         error = refused;
     }
     if error != 0 && !bad.is_null() {
@@ -348,8 +356,8 @@ unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
         asked.datagram = Some(((*it.ah.cast::<Handle>()).address, it.remote_qpn, it.remote_qkey));
     }
     let data = match wr.send_flags & flags::INLINE {
-        0 => Data::Parts(parts),
-        _ => Data::Octets(copied(parts, cap.max_inline_data)?),
+        0 => Data::Parts(&parts),
+        _ => Data::Octets(copied(&parts, cap.max_inline_data)?),
     };
     request(qp, &asked, data)
 }
@@ -360,7 +368,7 @@ unsafe fn receive(context: &Context, wr: &abi::RecvWr, most: u32, least: u32) ->
     if list.iter().map(|part| u64::from(part.length)).sum::<u64>() < least.into() {
         return Err(libc::EINVAL);
     }
-    let mut into = buffers(&context.regions, list)?;
+    let mut into = buffers(&context.regions, &list)?;
     let made = match into.len() {
         0 => RecvWr::empty(),
         1 => RecvWr::new(into.remove(0)),
@@ -378,13 +386,14 @@ unsafe fn receives(
     post: impl Fn(RecvWr) -> Result<(), c_int>,
 ) -> c_int {
     while !wr.is_null() {
-        if let Err(error) = receive(context, &*wr, most, least).and_then(&post) {
+        let asked = wr.read_unaligned();
+        if let Err(error) = receive(context, &asked, most, least).and_then(&post) {
             if !bad.is_null() {
                 bad.write(wr);
             }
             return error;
         }
-        wr = (*wr).next;
+        wr = asked.next;
     }
     0
 }

@@ -39,6 +39,55 @@ fn a_request_of_more_parts_or_octets_inline_than_its_queue_was_made_for_is_refus
     far.close();
 }
 
+/// As in a packed structure of the program's, at no multiple of what C asks for.
+#[repr(C, packed)]
+struct Packed {
+    one: u8,
+    lists: [[abi::Sge; 2]; 2],
+    receives: [abi::RecvWr; 2],
+    two: u8,
+    sends: [abi::SendWr; 2],
+}
+
+#[test]
+fn requests_and_lists_of_parts_lie_at_any_address() {
+    let [mut near, far] = connected();
+    near.memory[..8].copy_from_slice(b"abcdefgh");
+    let lists = [[near.part(0, 3), near.part(4, 2)], [far.part(10, 4), far.part(20, 60)]];
+    let mut all: Box<Packed> = Box::new(Packed { lists, ..unsafe { std::mem::zeroed() } });
+    unsafe {
+        let mut list = |end: usize| (&raw mut all.lists).cast::<abi::Sge>().add(2 * end);
+        let (from, to) = (list(0), list(1));
+        let sends = (&raw mut all.sends).cast::<abi::SendWr>();
+        let receives = (&raw mut all.receives).cast::<abi::RecvWr>();
+        assert!(!from.is_aligned() && !to.is_aligned());
+        assert!(!sends.is_aligned() && !receives.is_aligned());
+        for place in [1, 0] {
+            let is_last = place == 1;
+            let mut wr = receive(10 + place as u64, &mut []);
+            (wr.sg_list, wr.num_sge) = (to, 2);
+            wr.next = if is_last { null_mut() } else { receives.add(1) };
+            receives.add(place).write_unaligned(wr);
+            let mut wr = request(20 + place as u64, abi::wr_opcode::SEND, &mut [], SIGNALED);
+            (wr.sg_list, wr.num_sge) = (from, 2);
+            wr.next = if is_last { null_mut() } else { sends.add(1) };
+            sends.add(place).write_unaligned(wr);
+        }
+        let mut bad = null_mut();
+        assert_eq!(((*far.context).ops.post_recv)(far.qp, receives, &raw mut bad), 0);
+        let mut bad = null_mut();
+        assert_eq!(((*near.context).ops.post_send)(near.qp, sends, &raw mut bad), 0);
+    }
+    for place in [0, 1] {
+        let (sent, received) = (near.completion(), far.completion());
+        assert_eq!((sent.wr_id, sent.status), (20 + place, abi::wc::SUCCESS));
+        assert_eq!((received.wr_id, received.status, received.byte_len), (10 + place, abi::wc::SUCCESS, 5));
+    }
+    assert_eq!((far.octets(10, 4), far.octets(20, 1)), (b"abce".to_vec(), b"f".to_vec()));
+    near.close();
+    far.close();
+}
+
 #[test]
 fn a_queue_that_asked_again_after_it_was_told_has_both_notifications_taken_one_by_one() {
     let [near, far] = connected();
