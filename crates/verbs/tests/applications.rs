@@ -56,17 +56,21 @@ impl Drop for Machine {
     }
 }
 
+/// So many octets that look like none in particular.
+fn arbitrary(count: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let octets = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    });
+    octets.take(count).collect()
+}
+
 #[test]
 fn a_virtual_machine_moves_with_all_that_its_memory_holds() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let [loaded, moved] = ["memory-loaded", "memory-moved"].map(|name| directory.join(name));
-    let mut state = 1_u64;
-    let octets: Vec<u8> = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state.to_be_bytes()[0]
-    })
-    .take(8 << 20)
-    .collect();
+    let octets = arbitrary(8 << 20);
     std::fs::write(&loaded, &octets).unwrap();
     let (address, to) = (0x0100_0000, "rdma:127.0.5.1:18801");
     let mut far = Machine::new("127.0.5.1", &format!("-incoming {to}"));
@@ -129,6 +133,57 @@ fn fio_transfers_by_each_verb() {
         assert!(said.is_some_and(|said| said.contains("io=8192KiB")), "{line}");
         succeeded(server.ended(), "the server");
     }
+}
+
+/// iSCSI over RDMA, with the target and the initiators in user space. The target takes a signal by a descriptor, which no thread of ours may
+/// take before; the initiators have lists of parts in packed structures.
+#[test]
+fn iser_targets_serve_what_their_disks_hold_and_keep_what_is_written() {
+    let [far, near] = ["127.0.5.43", "127.0.5.44"];
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let [disk, socket] = ["iser-disk", "iser-control"].map(|name| directory.join(name));
+    let octets = arbitrary(4 << 20);
+    std::fs::write(&disk, &octets).unwrap();
+    // The port cannot be named: tgtd looks at an `errno` of before.
+    let mut server =
+        preloaded_line(&format!("tgtd -f -C 77 --iscsi portal={far}:18808 --iser pool_sz_mb=16"), far);
+    server.env("TGT_IPC_SOCKET", &socket);
+    let server = Killed::begun(server);
+    let [target, initiator] = ["target", "initiator"].map(|name| format!("iqn.2026-01.rocinante:{name}"));
+    for asked in [
+        format!("--op new --mode target --tid 1 -T {target}"),
+        format!("--op new --mode logicalunit --tid 1 --lun 1 -b {}", disk.display()),
+        // Of initiators over RDMA it wants to know both the address and the name.
+        "--op bind --mode target --tid 1 -I ALL".to_owned(),
+        format!("--op bind --mode target --tid 1 -Q {initiator}"),
+    ] {
+        let begin = Instant::now();
+        let mut told = Command::new("tgtadm");
+        told.args(["-C", "77", "--lld", "iser"]).args(asked.split(' ')).env("TGT_IPC_SOCKET", &socket);
+        while !told.output().unwrap().status.success() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{asked}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    let url = format!("iser://{far}/{target}/1");
+    for (line, said) in [
+        ("iscsi-inq", "Product:VIRTUAL-DISK"),
+        ("iscsi-readcapacity16", "Total size:4194304"),
+        // It is told to compare what it has with what was read before.
+        ("iscsi-test-cu -t SCSI.Verify16.Simple", "Tests completed with return value: 0"),
+        ("iscsi-test-cu --dataloss -t SCSI.Write16.Simple", "Tests completed with return value: 0"),
+    ] {
+        let line = format!("{line} -i {initiator} {url}");
+        let told = succeeded(Killed::begun(preloaded_line(&line, near)).ended(), &line);
+        assert!(told.contains(said) && !told.contains("SKIPPED"), "{line}: {told}");
+    }
+    let kept = std::fs::read(&disk).unwrap();
+    // Up to 256 blocks at the beginning and at the end, of one octet each.
+    let (blocks, whole) = (256 * 512, kept.len());
+    let is_written = |octets: &[u8]| octets.iter().all(|octet| *octet == octets[0]);
+    assert!(is_written(&kept[..blocks]) && is_written(&kept[whole - blocks..]));
+    assert!(kept[blocks..whole - blocks] == octets[blocks..whole - blocks]);
+    drop(server);
 }
 
 /// Both ends of libfabric's ping-pong, which leaves the loopback out, at the two addresses of a network of their own.
