@@ -67,8 +67,8 @@ impl ConnectionManager {
     /// [`Listener::port`] tells.
     ///
     /// # Errors
-    /// [`CmError::InUse`] where somebody listens there at this address, in this process or another; of 0, where no port is free.
-    /// [`CmError::Io`] where there are too many descriptors.
+    /// [`CmError::InUse`] where somebody listens there at this address, in this process or another, or has [refused](ConnectRequest) of
+    /// late; of 0, where no port is free. [`CmError::Io`] where there are too many descriptors.
     pub fn listen(&self, port: u16) -> Result<Listener, CmError> {
         let waits = Arc::new(EventFd::new()?);
         let mut core = self.handle.inner.core();
@@ -142,6 +142,10 @@ impl Drop for Listener {
 }
 
 /// A peer asks for a connection. Dropped, it is rejected.
+///
+/// A peer does not say that it has heard of a rejection, and asks again where that was lost: it is told the same until it has not asked for
+/// 8.6 s. So long the port stays taken for others at this address, although its listener may be dropped; a listener of this device may be
+/// there at once.
 #[derive(Debug)]
 pub struct ConnectRequest {
     handle: Arc<Handle>,
@@ -314,8 +318,10 @@ impl ConnectRequest {
         let inner = &self.handle.inner;
         let private = Private::new(private_data);
         let mut core = inner.core();
-        core.notes.remove(&id);
-        core.machine.reject(inner.device.inner.now(), id, reason, private.unwrap_or(Private::NONE));
+        let private = private.unwrap_or(Private::NONE);
+        if !core.machine.reject(inner.device.inner.now(), id, reason, private) {
+            core.notes.remove(&id);
+        }
         inner.pump(&mut core);
     }
 }

@@ -98,7 +98,8 @@ pub enum Event {
         /// The answer.
         reply: Box<ServiceReply>,
     },
-    /// What was said to who asked for the datagrams of a service is remembered no longer: a request that comes again is another one.
+    /// What was said to who asked for the datagrams of a service, or that a connection was refused, is remembered no longer: a request that
+    /// comes again is another one.
     Forgotten(Id),
     /// It is over: the peer wished so, or has answered our wish.
     Disconnected(Id),
@@ -144,6 +145,14 @@ struct Connection {
     was_connected: bool,
     /// Until when nobody may listen yet at a peer that we ask.
     late: Instant,
+}
+
+impl Connection {
+    /// Whether it is over because we have refused what the peer asked for.
+    fn has_refused(&self) -> bool {
+        let message = self.last.map(|mad| mad.message);
+        matches!(message, Some(Message::Reject(Reject { of: Answered::Request, .. })))
+    }
 }
 
 /// All connections of one device.
@@ -308,19 +317,20 @@ impl Machine {
         self.events.push_back(Event::Established(Id(id)));
     }
 
-    /// Refuses what the peer asked for, or what it granted.
+    /// Refuses what the peer asked for, or what it granted. `false` where it is over by now. What was asked for is refused again to who asks
+    /// again, until [`Event::Forgotten`].
     pub fn reject(
         &mut self,
         now: Instant,
         id: Id,
         reason: u16,
         private: Private<{ roci_wire::cm::REJECT_PRIVATE }>,
-    ) {
-        let Some(connection) = self.connections.get_mut(&id.0) else { return };
+    ) -> bool {
+        let Some(connection) = self.connections.get_mut(&id.0) else { return false };
         let of = match connection.state {
             State::Asked => Answered::Request,
             State::Granted => Answered::Reply,
-            _ => return,
+            _ => return false,
         };
         let reject = Reject { local: id.0, remote: connection.remote, of, reason, guid: None, private };
         let mad = Mad { transaction: connection.transaction, message: Message::Reject(reject) };
@@ -331,6 +341,7 @@ impl Machine {
             self.answered(peer);
         }
         self.end(now, id.0);
+        true
     }
 
     /// Wishes to end a connection, in whatever state it is.
@@ -341,7 +352,9 @@ impl Machine {
                 // Who takes note of it need not wait for us. It can only be told how we call it.
                 self.say_timed_out(now, id.0);
             }
-            State::Asked | State::Granted => self.reject(now, id, reason::CONSUMER, Private::NONE),
+            State::Asked | State::Granted => {
+                self.reject(now, id, reason::CONSUMER, Private::NONE);
+            }
             State::Granting | State::Connected => {
                 let (remote, qpn) = (connection.remote, connection.peer_qpn);
                 let transaction = u64::from((self.random)()) << 32 | u64::from(id.0);
@@ -483,6 +496,8 @@ impl Machine {
         let Some(connection) = self.connections.remove(&id) else { return };
         if connection.was_connected {
             self.events.push_back(Event::TimeWaitExit(Id(id)));
+        } else if connection.has_refused() {
+            self.events.push_back(Event::Forgotten(Id(id)));
         }
         let key = (connection.peer, connection.remote);
         if self.asked.get(&key) == Some(&id) {

@@ -280,8 +280,8 @@ pub(super) struct Note {
     pub(super) is_forgotten: bool,
     /// The queue pair that waits for the first request of a peer that has not said that it knows of it.
     pub(super) awaits: Option<Awaited>,
-    /// The service that the peer asked for, until it knows our answer, or where it does not say so, until that is forgotten: it may ask
-    /// again, and is to find us.
+    /// The service that the peer asked for, until it knows our answer, or where it does not say so (of a refusal; of datagrams), until that is
+    /// forgotten: it may ask again, and is to find us.
     pub(super) offer: Option<Arc<Offer>>,
 }
 

@@ -46,9 +46,15 @@ impl Machine {
     fn asked(&mut self, now: Instant, from: IpAddr, transaction: u64, request: &Request) {
         let remote = request.local;
         if let Some(&id) = self.asked.get(&(from, remote)) {
+            let has_refused = self.connections.get(&id).is_some_and(Connection::has_refused);
             match self.connections.get(&id).map(|connection| connection.state) {
-                // The answer was lost: the reply, or the rejection.
-                Some(State::Granting | State::Over) => self.repeat(id),
+                // The answer was lost: the reply, or the rejection, which may be lost once more.
+                Some(State::Granting | State::Over) => {
+                    self.repeat(id);
+                    if has_refused {
+                        self.end(now, id);
+                    }
+                }
                 Some(State::Asked) => {
                     self.start(id, now + patience(request.response_timeout, request.max_retries));
                     let message = Message::Acknowledge { local: id, remote, timeout: RESPONSE_TIMEOUT + 2 };

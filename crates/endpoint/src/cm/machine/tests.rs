@@ -266,6 +266,32 @@ fn the_user_refuses_with_a_reason_of_its_own() {
 }
 
 #[test]
+fn a_refusal_is_remembered_until_long_after_it_was_asked_for_last_and_then_a_request_is_a_new_one() {
+    let mut machine = Machine::new(2, drawing(11));
+    machine.listen(PORT);
+    let ask = |machine: &mut Machine, now| {
+        machine.handle(now, address(0), &asking(0, 9));
+        machine.poll_event()
+    };
+    let Some(Event::Asked { id, .. }) = ask(&mut machine, Instant::ZERO) else { panic!("it is asked") };
+    assert!(machine.reject(Instant::ZERO, id, reason::CONSUMER, Private::new(b"no").unwrap()));
+    let said = machine.poll_transmit().unwrap();
+    assert!(!machine.reject(Instant::ZERO, id, reason::TIMEOUT, Private::NONE), "it is over");
+    // Linux asks 15 times more, each after 4.096 s.
+    let mut now = Instant::ZERO;
+    for _ in 0..15 {
+        now += Span::from_millis(4_096);
+        machine.wake(now);
+        assert_eq!((ask(&mut machine, now), machine.poll_transmit()), (None, Some(said)));
+    }
+    machine.wake(now + Span::from_millis(8_300));
+    assert_eq!(machine.poll_event(), None);
+    machine.wake(now + Span::from_millis(8_600));
+    assert_eq!((machine.poll_event(), machine.len()), (Some(Event::Forgotten(id)), 0));
+    assert!(matches!(ask(&mut machine, now), Some(Event::Asked { id: other, .. }) if other != id));
+}
+
+#[test]
 fn who_gets_no_answer_gives_up_after_all_retries() {
     let mut pair = Pair::new(4, Faults { lost: 100, ..Faults::default() });
     let id = pair.ends[0].connect(pair.now, address(1), request());
@@ -489,6 +515,8 @@ fn of_what_is_over_so_much_is_remembered_and_no_more() {
         machine.handle(now, address(0), &mad.emit());
         let Some(Event::Asked { id, .. }) = machine.poll_event() else { panic!("asked") };
         machine.reject(now, id, reason::CONSUMER, Private::NONE);
+        let is_full = local as usize > OVER_MAX;
+        assert_eq!(matches!(machine.poll_event(), Some(Event::Forgotten(_))), is_full);
         while machine.poll_transmit().is_some() {}
     }
     assert_eq!((machine.len(), machine.timers.len(), machine.asked.len()), (OVER_MAX, OVER_MAX, OVER_MAX));

@@ -140,6 +140,46 @@ fn a_peer_that_asks_again_is_answered_by_whom_it_asked_though_that_one_has_cease
     other.listen(7000).unwrap();
 }
 
+/// As above of a rejection, of which no peer says that it has heard it.
+#[test]
+fn who_asks_again_is_refused_by_whom_it_asked_though_another_would_listen_by_then() {
+    const WAIT: Duration = Duration::from_secs(10);
+    let devices = [(); 3].map(|()| Device::open([127, 0, 5, 22].into()).unwrap());
+    let [asking, answering, other] = devices.each_ref().map(|device| ConnectionManager::new(device).unwrap());
+    let cq = devices[0].create_cq().unwrap();
+    let active = devices[0].alloc_pd().create_qp(&cq, &cq).build().unwrap();
+    let listener = answering.listen(7000).unwrap();
+    let to = ([127, 0, 5, 22], 7000).into();
+    let mut asked = asking.request(&active, to, &ConnParam::default()).unwrap();
+    let request = listener.get_request(WAIT).unwrap().unwrap();
+    drop(listener);
+    // Without a buffer the rejection does not leave, and this one is lost.
+    let inner = &answering.handle.inner;
+    while inner.core().free.len() < SENDS {
+        std::thread::yield_now();
+    }
+    let away = std::mem::take(&mut inner.core().free);
+    request.reject(b"full").unwrap();
+    assert!(inner.core().machine.poll_transmit().is_some());
+    inner.core().free.extend(away);
+    assert!(matches!(other.listen(7000), Err(CmError::InUse(7000))), "the port is not free yet");
+    drop(answering.listen(7000).unwrap());
+    match asked.wait(&active, WAIT) {
+        Err(CmError::Rejected { reason, private_data, .. }) => {
+            assert_eq!((reason, &private_data[..5]), (roci_wire::cm::reason::CONSUMER, &b"full\0"[..]));
+        }
+        told => panic!("{told:?}"),
+    }
+    // Nobody knows whether it was heard.
+    assert!(matches!(other.listen(7000), Err(CmError::InUse(7000))));
+    let mut core = inner.core();
+    core.machine.wake(inner.device.inner.now() + roci_units::Span::from_millis(8_600));
+    inner.pump(&mut core);
+    assert!(core.notes.is_empty() && core.machine.is_empty());
+    drop(core);
+    other.listen(7000).unwrap();
+}
+
 /// As above of the datagrams of a service, of which no peer says that it has heard the answer.
 #[test]
 fn who_asks_again_for_datagrams_is_told_the_same_though_another_would_listen_by_then() {
