@@ -5,7 +5,7 @@ use crate::events::Told;
 use crate::memory::free;
 use crate::posting::{self, Note};
 use crate::reading::{self, Reading};
-use crate::{abi, code, errno, none};
+use crate::{abi, code, errno, none, told};
 use libc::{c_int, c_uint, c_void};
 use roci_endpoint::{CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
 use std::cell::UnsafeCell;
@@ -14,6 +14,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Completions that a queue may be asked to have room for.
+pub(crate) const ROOM: c_int = 1 << 22;
 
 /// A channel: readable while one of its queues has a notification that was asked for.
 #[repr(C)]
@@ -83,8 +86,8 @@ pub unsafe extern "C" fn ibv_create_cq(
     channel: *mut abi::CompChannel,
     _vector: c_int,
 ) -> *mut abi::Cq {
-    if cqe < 1 {
-        return none(libc::EINVAL);
+    if let Err(error) = has_room(cqe) {
+        return none(error);
     }
     let cq = match Context::of(context).device.create_cq() {
         Ok(cq) => cq,
@@ -124,11 +127,16 @@ pub unsafe extern "C" fn ibv_create_cq(
 /// It never overruns, and takes as many as come.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_resize_cq(cq: *mut abi::Cq, cqe: c_int) -> c_int {
-    if cqe < 1 {
-        return libc::EINVAL;
+    code(has_room(cqe).map(|()| (*cq).cqe = cqe))
+}
+
+/// Whether a queue can be made for so many. It has no bound; but no device takes more than it says (`max_cqe`).
+fn has_room(cqe: c_int) -> Result<(), c_int> {
+    if (1..=ROOM).contains(&cqe) {
+        return Ok(());
     }
-    (*cq).cqe = cqe;
-    0
+    let most = format_args!("a completion queue has room for 1 to {ROOM}: asked for were {cqe}");
+    Err(told(libc::EINVAL, most))
 }
 
 #[unsafe(no_mangle)]

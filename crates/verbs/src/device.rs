@@ -361,7 +361,7 @@ pub unsafe extern "C" fn ibv_query_device(context: *mut abi::Context, attr: *mut
         max_sge: posting::PARTS,
         max_sge_rd: posting::PARTS,
         max_cq: 1 << 16,
-        max_cqe: 1 << 22,
+        max_cqe: completion::ROOM,
         max_mr: 1 << 16,
         max_pd: 1 << 16,
         max_qp_rd_atom: queue_pair::READS.into(),

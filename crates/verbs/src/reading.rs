@@ -34,7 +34,7 @@ pub(crate) unsafe extern "C" fn create_cq_ex(
     if it.comp_mask & !HAS_FLAGS != 0 || it.comp_mask & HAS_FLAGS != 0 && it.flags & !FLAGS != 0 {
         return none(libc::EOPNOTSUPP);
     }
-    let cqe = c_int::try_from(it.cqe).unwrap_or(0);
+    let cqe = c_int::try_from(it.cqe).unwrap_or(c_int::MAX);
     completion::ibv_create_cq(context, cqe, it.cq_context, it.channel, 0).cast()
 }
 

@@ -118,24 +118,14 @@ fn a_queue_that_asked_again_after_it_was_told_has_both_notifications_taken_one_b
     far.close();
 }
 
-/// The call that `ibv_create_cq_ex` of the header makes.
-unsafe fn create_cq_ex(context: *mut abi::Context, wc_flags: u64) -> *mut abi::CqEx {
-    unsafe {
-        let around = context.byte_sub(std::mem::offset_of!(abi::VerbsContext, context));
-        let mut init: abi::CqInitAttrEx = std::mem::zeroed();
-        (init.cqe, init.wc_flags) = (16, wc_flags);
-        ((*around.cast::<abi::VerbsContext>()).create_cq_ex)(context, &raw mut init)
-    }
-}
-
 #[test]
 fn completions_of_an_extended_queue_are_read_one_by_one() {
     let [mut near, mut far] = connected();
     unsafe {
         // Times are not told.
-        assert!(create_cq_ex(near.context, 1 << 7).is_null());
-        assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EOPNOTSUPP));
-        let ex = create_cq_ex(near.context, 0x7f);
+        assert!(create_cq_ex(near.context, &mut cq_attributes(16, 1 << 7)).is_null());
+        assert_eq!(errno(), libc::EOPNOTSUPP);
+        let ex = create_cq_ex(near.context, &mut cq_attributes(16, 0x7f));
         assert!(!ex.is_null());
         let mut init = attributes(ex.cast(), abi::qp_type::RC, null_mut());
         let qp = roci_verbs::queue_pair::ibv_create_qp(near.pd, &raw mut init);

@@ -221,6 +221,34 @@ pub(crate) fn connected() -> [End; 2] {
     ends
 }
 
+/// The calls behind the header's inline functions.
+pub(crate) fn table<'a>(context: *mut abi::Context) -> &'a abi::VerbsContext {
+    unsafe { &*context.byte_sub(std::mem::offset_of!(abi::VerbsContext, context)).cast() }
+}
+
+/// The call that `ibv_create_cq_ex` of the header makes.
+pub(crate) fn create_cq_ex(context: *mut abi::Context, init: &mut abi::CqInitAttrEx) -> *mut abi::CqEx {
+    unsafe { (table(context).create_cq_ex)(context, init) }
+}
+
+pub(crate) fn cq_attributes(cqe: u32, wc_flags: u64) -> abi::CqInitAttrEx {
+    abi::CqInitAttrEx {
+        cqe,
+        cq_context: null_mut(),
+        channel: null_mut(),
+        comp_vector: 0,
+        wc_flags,
+        comp_mask: 0,
+        flags: 0,
+        parent_domain: null_mut(),
+    }
+}
+
+/// What the system said last.
+pub(crate) fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap()
+}
+
 /// The next event of a device, which is acknowledged.
 pub(crate) fn event(context: *mut abi::Context) -> abi::AsyncEvent {
     let mut event = abi::AsyncEvent { element: null_mut(), event_type: 0 };
