@@ -1,7 +1,7 @@
-//! The one clock of the room.
+//! The clocks of the room: one for all that it does, and the system's for who wants to be told a time of day.
 
 use roci_units::{Instant, Span};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// When it stops: the last instant that has one after it. In picoseconds 64 bits last for 213 days, and an instant that
 /// came again would set every timer wrong, so a shard ends its queue pairs then.
@@ -20,6 +20,13 @@ impl Clock {
     /// Time since it was made, which goes on after [`END`]: for those who wait by a timeout of their own.
     pub(crate) fn passed(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    /// What the system's clock said when so much had passed, if nobody has set it since.
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    pub(crate) fn wall(&self, passed: Duration) -> SystemTime {
+        let since = self.passed().saturating_sub(passed);
+        SystemTime::now().checked_sub(since).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
     /// One whose time is over.

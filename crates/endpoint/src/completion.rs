@@ -1,5 +1,6 @@
 //! Completion queues: polled, or waited for.
 
+use crate::clock::Clock;
 use crate::device::DeviceInner;
 use crate::io::sys::{self, EventFd};
 use crate::work::WorkCompletion;
@@ -26,6 +27,8 @@ pub struct CompletionQueue {
 
 #[derive(Debug)]
 pub(crate) struct CqInner {
+    /// By which completions say when they are told, where somebody asked for that.
+    clock: Option<Clock>,
     queue: Mutex<VecDeque<WorkCompletion>>,
     /// Its length, to be looked at without the lock.
     length: AtomicUsize,
@@ -49,9 +52,13 @@ impl CqInner {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, completion: WorkCompletion) {
+    pub(crate) fn push(&self, mut completion: WorkCompletion) {
         let urgent = completion.solicited || !completion.is_ok();
         let mut queue = self.queue();
+        // With the lock, so that times in one queue never go back.
+        if let Some(clock) = &self.clock {
+            completion.time_ns = u64::try_from(clock.passed().as_nanos()).unwrap_or(u64::MAX).max(1);
+        }
         queue.push_back(completion);
         self.length.store(queue.len(), Ordering::Release);
         drop(queue);
@@ -101,8 +108,9 @@ impl CqInner {
 }
 
 impl CompletionQueue {
-    pub(crate) fn new(device: Arc<DeviceInner>) -> io::Result<Self> {
+    pub(crate) fn new(device: Arc<DeviceInner>, clock: Option<Clock>) -> io::Result<Self> {
         let inner = CqInner {
+            clock,
             queue: Mutex::default(),
             length: AtomicUsize::new(0),
             armed: AtomicU8::new(IDLE),

@@ -186,7 +186,7 @@ pub(crate) struct DeviceInner {
     /// Its control sockets.
     names: Mutex<Vec<control::Name>>,
     table: Arc<Table>,
-    clock: Clock,
+    pub(crate) clock: Clock,
     pub(crate) progress: Progress,
     pause: Pause,
     next_shard: AtomicUsize,
@@ -335,7 +335,7 @@ impl Device {
     /// # Errors
     /// When the process has no descriptors left.
     pub fn create_cq(&self) -> io::Result<CompletionQueue> {
-        CompletionQueue::new(self.inner.clone())
+        CompletionQueue::new(self.inner.clone(), None)
     }
 
     /// Bounds what the requests of each shard's queue pairs may have under way to one address together, to `packets` that have been

@@ -69,6 +69,7 @@
 //! | [`shared_receive`] | shared receive queues |
 //! | [`work`] | typed work requests, completions |
 //! | [`completion`] | completion queues: polling, waiting, notification |
+//! | `times` | when completions were told |
 //! | [`event`] | asynchronous events: what happens to queues besides completions |
 //! | [`congestion`] | congestion-control laws and programs by name |
 //! | `asynchronous` | with the feature `tokio`: tasks wait for completions and connections |
@@ -83,8 +84,8 @@
 //! | `driver`, `habit`, `absence` | who runs a shard, how its thread waits, and what is known of an application that polls |
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
-//! | `counters` | what the packets of a queue pair have met |
 //! | [`threads`] | threads of the library's own |
+//! | `counters` | what the packets of a queue pair have met |
 //! | `alive` | whether a peer still lives of which nothing is awaited |
 //! | `works`, `table`, `numbers`, `paths`, `clock`, `waiters` | what they lean on |
 //!
@@ -134,8 +135,9 @@ mod receive;
 mod shard;
 pub mod shared_receive;
 mod table;
-mod transmit;
 pub mod threads;
+mod times;
+mod transmit;
 #[cfg(feature = "tokio")]
 mod waiters;
 pub mod work;

@@ -390,6 +390,7 @@ impl Core {
                 original,
                 source,
                 payload: work.payload,
+                time_ns: 0,
             };
             self.has_ended |= sent;
             self.has_taken |= !sent;
@@ -567,5 +568,6 @@ fn word_of(qp_num: Qpn, status: Status) -> WorkCompletion {
         original: 0,
         source: None,
         payload: Payload::None,
+        time_ns: 0,
     }
 }

@@ -378,6 +378,8 @@ pub struct WorkCompletion {
     /// Who sent it, of datagrams.
     pub source: Option<(IpAddr, Qpn)>,
     pub(crate) payload: Payload,
+    /// When it was told, in nanoseconds; 0 where nobody asked for that.
+    pub(crate) time_ns: u64,
 }
 
 impl WorkCompletion {

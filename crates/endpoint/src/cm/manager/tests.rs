@@ -259,6 +259,7 @@ fn the_last_handle_may_be_dropped_by_a_task_that_the_manager_s_thread_has_woken(
         original: 0,
         source: None,
         payload: crate::work::Payload::None,
+        time_ns: 0,
     });
     assert_eq!(told.recv_timeout(Duration::from_secs(10)).as_deref(), Ok("roci-cm"));
     drop(place);
