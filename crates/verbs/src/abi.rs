@@ -56,9 +56,17 @@ pub struct Context {
 pub type CreateCqEx = unsafe extern "C" fn(*mut Context, *mut CqInitAttrEx) -> *mut CqEx;
 pub type CreateQpEx = unsafe extern "C" fn(*mut Context, *mut QpInitAttrEx) -> *mut Qp;
 
+pub type AllocParentDomain = unsafe extern "C" fn(*mut Context, *mut ParentDomainInitAttr) -> *mut Pd;
+pub type AllocTd = unsafe extern "C" fn(*mut Context, *mut TdInitAttr) -> *mut Td;
+pub type DeallocTd = unsafe extern "C" fn(*mut Td) -> c_int;
+
 /// The end of `struct verbs_context`, which grows at its beginning and says by `sz` how much of it there is.
 #[repr(C)]
 pub struct VerbsContext {
+    pub alloc_parent_domain: AllocParentDomain,
+    pub dealloc_td: DeallocTd,
+    pub alloc_td: AllocTd,
+    pub modify_cq_to_query_rt_values: [Absent; 8],
     pub create_cq_ex: CreateCqEx,
     pub _priv_to_open_qp: [Absent; 7],
     pub create_qp_ex: CreateQpEx,
@@ -75,6 +83,26 @@ pub const VERBS_ABI_IS_EXTENDED: *mut c_void = std::ptr::without_provenance_mut(
 pub struct Pd {
     pub context: *mut Context,
     pub handle: u32,
+}
+
+/// Who has one says that no two threads use what is made with it at once.
+#[repr(C)]
+pub struct Td {
+    pub context: *mut Context,
+}
+
+#[repr(C)]
+pub struct TdInitAttr {
+    pub comp_mask: u32,
+}
+
+#[repr(C)]
+pub struct ParentDomainInitAttr {
+    pub pd: *mut Pd,
+    pub td: *mut Td,
+    pub comp_mask: u32,
+    pub alloc_free: [Absent; 2],
+    pub pd_context: *mut c_void,
 }
 
 #[repr(C)]

@@ -2,7 +2,7 @@
 
 use crate::device::{self, Context};
 use crate::events::Told;
-use crate::memory::free;
+use crate::memory::{Domain, free};
 use crate::posting::{self, Note};
 use crate::reading::{self, Reading};
 use crate::{abi, code, errno, none, told};
@@ -39,6 +39,8 @@ pub(crate) struct Queue {
     taken: Mutex<Vec<WorkCompletion>>,
     /// Of its channel.
     told: Told,
+    /// The parent domain that it was made with, or null.
+    domain: *mut abi::Pd,
 }
 
 impl Channel {
@@ -86,13 +88,19 @@ pub unsafe extern "C" fn ibv_create_cq(
     channel: *mut abi::CompChannel,
     _vector: c_int,
 ) -> *mut abi::Cq {
-    if let Err(error) = has_room(cqe) {
-        return none(error);
-    }
-    let cq = match Context::of(context).device.create_cq() {
-        Ok(cq) => cq,
-        Err(error) => return none(errno(&error)),
-    };
+    make(context, cqe, cq_context, channel, null_mut()).unwrap_or_else(none)
+}
+
+/// With a parent domain, or null.
+pub(crate) unsafe fn make(
+    context: *mut abi::Context,
+    cqe: c_int,
+    cq_context: *mut c_void,
+    channel: *mut abi::CompChannel,
+    domain: *mut abi::Pd,
+) -> Result<*mut abi::Cq, c_int> {
+    has_room(cqe)?;
+    let cq = Context::of(context).device.create_cq().map_err(|error| errno(&error))?;
     let queue = Box::into_raw(Box::new(Queue {
         base: UnsafeCell::new(reading::made(abi::Cq {
             context,
@@ -110,18 +118,22 @@ pub unsafe extern "C" fn ibv_create_cq(
         users: AtomicU32::new(0),
         taken: Mutex::default(),
         told: Told::default(),
+        domain,
     }));
     if !channel.is_null() {
         let place = queue.expose_provenance();
         let mut queues = Channel::of(channel).queues();
         if let Err(error) = device::watch_also((*channel).fd, &(*queue).cq, place as u64) {
             drop(Box::from_raw(queue));
-            return none(errno(&error));
+            return Err(errno(&error));
         }
         queues.insert(place);
         (*channel).refcnt += 1;
     }
-    queue.cast()
+    if !domain.is_null() {
+        Domain::of(domain).users.fetch_add(1, Ordering::SeqCst);
+    }
+    Ok(queue.cast())
 }
 
 /// It never overruns, and takes as many as come.
@@ -151,6 +163,9 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut abi::Cq) -> c_int {
             (*channel).refcnt -= 1;
         }
         queue.told.wait();
+        if !queue.domain.is_null() {
+            Domain::of(queue.domain).users.fetch_sub(1, Ordering::SeqCst);
+        }
         drop(Box::from_raw(cq.cast::<Queue>()));
     }))
 }

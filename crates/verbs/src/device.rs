@@ -3,7 +3,7 @@
 use crate::abi;
 use crate::memory::Regions;
 use crate::queue_pair::QueuePair;
-use crate::{calls, code, completion, errno, none, posting, queue_pair, reading};
+use crate::{calls, code, completion, errno, memory, none, posting, queue_pair, reading};
 use libc::{c_char, c_int, c_uint, c_void, size_t, ssize_t};
 use roci_endpoint::{Device, Events, Mtu, addresses};
 use std::cell::UnsafeCell;
@@ -242,6 +242,10 @@ unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi:
     let absent = std::ptr::null();
     let context = Box::new(Context {
         _base: UnsafeCell::new(abi::VerbsContext {
+            alloc_parent_domain: memory::alloc_parent_domain,
+            dealloc_td: memory::dealloc_td,
+            alloc_td: memory::alloc_td,
+            modify_cq_to_query_rt_values: [absent; 8],
             create_cq_ex: reading::create_cq_ex,
             _priv_to_open_qp: [absent; 7],
             create_qp_ex: queue_pair::create_qp_ex,

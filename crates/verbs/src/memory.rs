@@ -45,14 +45,15 @@ impl Regions {
     }
 
     /// Whether we may write to what all of `parts` name, for a queue pair of `domain`. The endpoint looks at what it fills itself.
-    pub(crate) fn may_be_filled<'a>(
+    pub(crate) unsafe fn may_be_filled<'a>(
         &self,
         domain: *mut abi::Pd,
         parts: impl IntoIterator<Item = &'a abi::Sge>,
     ) -> bool {
+        let domain = Domain::root(domain);
         let regions = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut parts = parts.into_iter().filter(|part| part.length > 0).map(|part| regions.get(&part.lkey));
-        parts.all(|it| it.is_some_and(|it| it.is_writable && it.domain == domain.addr()))
+        parts.all(|it| it.is_some_and(|it| it.is_writable && it.domain == domain))
     }
 }
 
@@ -62,11 +63,31 @@ pub(crate) struct Domain {
     base: abi::Pd,
     pub(crate) pd: ProtectionDomain,
     pub(crate) users: AtomicU32,
+    /// What a parent domain stands for.
+    parts: Option<Parts>,
+}
+
+/// A parent domain is the protection domain that it was made from: what was made from either can be used together. Whether one thread alone
+/// uses it, as the thread domain says, saves nothing here.
+#[derive(Clone, Copy)]
+struct Parts {
+    pd: *mut abi::Pd,
+    td: *mut abi::Td,
 }
 
 impl Domain {
     pub(crate) unsafe fn of<'a>(pd: *mut abi::Pd) -> &'a Self {
         &*pd.cast::<Self>()
+    }
+
+    /// Whether it is a parent domain.
+    pub(crate) unsafe fn is_parent(pd: *mut abi::Pd) -> bool {
+        !pd.is_null() && Self::of(pd).parts.is_some()
+    }
+
+    /// The protection domain itself, by its place.
+    unsafe fn root(pd: *mut abi::Pd) -> usize {
+        Self::of(pd).parts.map_or(pd, |parts| parts.pd).addr()
     }
 }
 
@@ -79,12 +100,63 @@ pub(crate) fn free(users: &AtomicU32) -> Result<(), c_int> {
 pub unsafe extern "C" fn ibv_alloc_pd(context: *mut abi::Context) -> *mut abi::Pd {
     let pd = Context::of(context).device.alloc_pd();
     let base = abi::Pd { context, handle: 0 };
-    Box::into_raw(Box::new(Domain { base, pd, users: AtomicU32::new(0) })).cast()
+    Box::into_raw(Box::new(Domain { base, pd, users: AtomicU32::new(0), parts: None })).cast()
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_dealloc_pd(pd: *mut abi::Pd) -> c_int {
-    code(free(&Domain::of(pd).users).map(|()| drop(Box::from_raw(pd.cast::<Domain>()))))
+    code(free(&Domain::of(pd).users).map(|()| {
+        let domain = Box::from_raw(pd.cast::<Domain>());
+        let Some(parts) = domain.parts else { return };
+        Domain::of(parts.pd).users.fetch_sub(1, Ordering::SeqCst);
+        if !parts.td.is_null() {
+            (*parts.td.cast::<Thread>()).users.fetch_sub(1, Ordering::SeqCst);
+        }
+    }))
+}
+
+/// A thread domain.
+#[repr(C)]
+struct Thread {
+    base: abi::Td,
+    users: AtomicU32,
+}
+
+pub(crate) unsafe extern "C" fn alloc_td(
+    context: *mut abi::Context,
+    init: *mut abi::TdInitAttr,
+) -> *mut abi::Td {
+    if (*init).comp_mask != 0 {
+        return none(libc::EINVAL);
+    }
+    Box::into_raw(Box::new(Thread { base: abi::Td { context }, users: AtomicU32::new(0) })).cast()
+}
+
+pub(crate) unsafe extern "C" fn dealloc_td(td: *mut abi::Td) -> c_int {
+    let thread = td.cast::<Thread>();
+    code(free(&(*thread).users).map(|()| drop(Box::from_raw(thread))))
+}
+
+pub(crate) unsafe extern "C" fn alloc_parent_domain(
+    context: *mut abi::Context,
+    init: *mut abi::ParentDomainInitAttr,
+) -> *mut abi::Pd {
+    let it = &*init;
+    if it.comp_mask != 0 {
+        // Nothing lies in memory that the program could give.
+        return none(told(libc::EOPNOTSUPP, "a parent domain has no allocators of the program's"));
+    }
+    if it.pd.is_null() || (*it.pd).context != context || Domain::of(it.pd).parts.is_some() {
+        return none(told(libc::EINVAL, "a parent domain is made from a protection domain of its device"));
+    }
+    let from = Domain::of(it.pd);
+    from.users.fetch_add(1, Ordering::SeqCst);
+    if !it.td.is_null() {
+        (*it.td.cast::<Thread>()).users.fetch_add(1, Ordering::SeqCst);
+    }
+    let (base, parts) = (abi::Pd { context, handle: 0 }, Parts { pd: it.pd, td: it.td });
+    let domain = Domain { base, pd: from.pd.clone(), users: AtomicU32::new(0), parts: Some(parts) };
+    Box::into_raw(Box::new(domain)).cast()
 }
 
 #[unsafe(no_mangle)]
@@ -141,7 +213,7 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     };
     let key = region.key();
     let is_writable = access & abi::access::LOCAL_WRITE != 0;
-    let region = Region { region, domain: pd.addr(), is_writable, access };
+    let region = Region { region, domain: Domain::root(pd), is_writable, access };
     context.regions.0.write().unwrap_or_else(PoisonError::into_inner).insert(key, region);
     domain.users.fetch_add(1, Ordering::SeqCst);
     Box::into_raw(Box::new(abi::Mr {

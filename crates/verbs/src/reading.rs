@@ -3,9 +3,11 @@
 use crate::abi;
 use crate::completion::{self, Queue};
 use crate::device::Context;
+use crate::memory::Domain;
 use crate::{none, told};
 use libc::{c_int, c_uint};
 use std::cell::UnsafeCell;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What one thread reads between start and end.
@@ -19,9 +21,10 @@ pub(crate) struct Reading {
 
 /// All that can be read: `IBV_WC_STANDARD_FLAGS`. Nothing says when a request has ended.
 const POSSIBLE: u64 = 0x7f;
-/// What `comp_mask` says to be there, and what may be there: that one thread polls alone, or that overruns are no matter.
+/// What `comp_mask` says to be there, and what may be there: that one thread polls alone, or that overruns are no matter; a parent domain.
 const HAS_FLAGS: u32 = 1;
 const FLAGS: u32 = 3;
+const HAS_DOMAIN: u32 = 2;
 
 pub(crate) unsafe extern "C" fn create_cq_ex(
     context: *mut abi::Context,
@@ -31,11 +34,16 @@ pub(crate) unsafe extern "C" fn create_cq_ex(
     if it.wc_flags & !POSSIBLE != 0 {
         return none(told(libc::EOPNOTSUPP, "completions tell no times, tags or VLANs"));
     }
-    if it.comp_mask & !HAS_FLAGS != 0 || it.comp_mask & HAS_FLAGS != 0 && it.flags & !FLAGS != 0 {
+    let has = |what| it.comp_mask & what != 0;
+    if it.comp_mask & !(HAS_FLAGS | HAS_DOMAIN) != 0 || has(HAS_FLAGS) && it.flags & !FLAGS != 0 {
         return none(libc::EOPNOTSUPP);
     }
+    let domain = if has(HAS_DOMAIN) { it.parent_domain } else { null_mut() };
+    if has(HAS_DOMAIN) && !Domain::is_parent(domain) {
+        return none(told(libc::EINVAL, "what a completion queue is made with is no parent domain"));
+    }
     let cqe = c_int::try_from(it.cqe).unwrap_or(c_int::MAX);
-    completion::ibv_create_cq(context, cqe, it.cq_context, it.channel, 0).cast()
+    completion::make(context, cqe, it.cq_context, it.channel, domain).map_or_else(none, |cq| cq.cast())
 }
 
 /// An extended queue with these calls.

@@ -34,6 +34,9 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         ContextOps "struct ibv_context_ops": alloc_mw_bind_mw_dealloc_mw as "alloc_mw", poll_cq, req_notify_cq, post_srq_recv, post_send, post_recv;
         Context "struct ibv_context": device, ops, cmd_fd, async_fd, num_comp_vectors, mutex, abi_compat;
         Pd "struct ibv_pd": context, handle;
+        Td "struct ibv_td": context;
+        TdInitAttr "struct ibv_td_init_attr": comp_mask;
+        ParentDomainInitAttr "struct ibv_parent_domain_init_attr": pd, td, comp_mask, alloc_free as "alloc", pd_context;
         Mr "struct ibv_mr": context, pd, addr, length, handle, lkey, rkey;
         CompChannel "struct ibv_comp_channel": context, fd, refcnt;
         Cq "struct ibv_cq": context, channel, cq_context, handle, cqe, mutex, cond, comp_events_completed, async_events_completed;
@@ -74,6 +77,9 @@ fn structures_lie_in_memory_as_the_header_has_them() {
     };
     // The end of a structure that grows at its beginning.
     let tail = [
+        ("alloc_parent_domain", offset_of!(abi::VerbsContext, alloc_parent_domain)),
+        ("dealloc_td", offset_of!(abi::VerbsContext, dealloc_td)),
+        ("alloc_td", offset_of!(abi::VerbsContext, alloc_td)),
         ("create_cq_ex", offset_of!(abi::VerbsContext, create_cq_ex)),
         ("create_qp_ex", offset_of!(abi::VerbsContext, create_qp_ex)),
         ("sz", offset_of!(abi::VerbsContext, sz)),
@@ -86,6 +92,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         );
     }
     for (name, value) in [
+        ("IBV_CQ_INIT_ATTR_MASK_PD", 2),
         ("IBV_QPT_UD", abi::qp_type::UD),
         ("IBV_QPS_ERR", abi::qp_state::ERR),
         ("IBV_QP_DEST_QPN", abi::attr_mask::DEST_QPN.cast_unsigned()),
