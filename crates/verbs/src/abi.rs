@@ -59,6 +59,8 @@ pub type CreateQpEx = unsafe extern "C" fn(*mut Context, *mut QpInitAttrEx) -> *
 pub type AllocParentDomain = unsafe extern "C" fn(*mut Context, *mut ParentDomainInitAttr) -> *mut Pd;
 pub type AllocTd = unsafe extern "C" fn(*mut Context, *mut TdInitAttr) -> *mut Td;
 pub type DeallocTd = unsafe extern "C" fn(*mut Td) -> c_int;
+pub type QueryDeviceEx = unsafe extern "C" fn(*mut Context, *const c_void, *mut DeviceAttrEx, usize) -> c_int;
+pub type QueryRtValues = unsafe extern "C" fn(*mut Context, *mut ValuesEx) -> c_int;
 
 /// The end of `struct verbs_context`, which grows at its beginning and says by `sz` how much of it there is.
 #[repr(C)]
@@ -66,9 +68,12 @@ pub struct VerbsContext {
     pub alloc_parent_domain: AllocParentDomain,
     pub dealloc_td: DeallocTd,
     pub alloc_td: AllocTd,
-    pub modify_cq_to_query_rt_values: [Absent; 8],
+    pub modify_cq_to_create_wq: [Absent; 7],
+    pub query_rt_values: QueryRtValues,
     pub create_cq_ex: CreateCqEx,
-    pub _priv_to_open_qp: [Absent; 7],
+    pub _priv: Absent,
+    pub query_device_ex: QueryDeviceEx,
+    pub _destroy_flow_to_open_qp: [Absent; 5],
     pub create_qp_ex: CreateQpEx,
     pub get_srq_num_create_srq_ex_open_xrcd_close_xrcd: [Absent; 4],
     pub _abi_placeholder3: u64,
@@ -157,7 +162,9 @@ pub struct CqEx {
     pub read_slid: unsafe extern "C" fn(*mut CqEx) -> u32,
     pub read_sl: unsafe extern "C" fn(*mut CqEx) -> u8,
     pub read_dlid_path_bits: unsafe extern "C" fn(*mut CqEx) -> u8,
-    pub read_completion_ts_cvlan_flow_tag_tm_info_wallclock: [Absent; 5],
+    pub read_completion_ts: unsafe extern "C" fn(*mut CqEx) -> u64,
+    pub read_cvlan_flow_tag_tm_info: [Absent; 3],
+    pub read_completion_wallclock_ns: unsafe extern "C" fn(*mut CqEx) -> u64,
 }
 
 #[repr(C)]
@@ -513,6 +520,36 @@ pub struct DeviceAttr {
     pub max_pkeys: u16,
     pub local_ca_ack_delay: u8,
     pub phys_port_cnt: u8,
+}
+
+/// As far as we have it; programs of other ages have less, or more.
+#[repr(C)]
+pub struct DeviceAttrEx {
+    pub orig_attr: DeviceAttr,
+    pub comp_mask: u32,
+    pub odp_caps: [u64; 3],
+    pub completion_timestamp_mask: u64,
+    /// In kHz.
+    pub hca_core_clock: u64,
+    pub device_cap_flags_ex: u64,
+    pub tso_caps: [u32; 2],
+    pub rss_caps: [u64; 4],
+    pub max_wq_type_rq: u32,
+    pub packet_pacing_caps: [u32; 3],
+    pub raw_packet_caps: u32,
+    pub tm_caps: [u32; 5],
+    pub cq_mod_caps: [u16; 2],
+    pub max_dm_size: u64,
+    pub pci_atomic_caps: [u16; 3],
+    pub xrc_odp_caps: u32,
+    pub phys_port_cnt_ex: u32,
+}
+
+#[repr(C)]
+pub struct ValuesEx {
+    /// What is asked for, and then what is there.
+    pub comp_mask: u32,
+    pub raw_clock: libc::timespec,
 }
 
 /// As far as programs of all ages have it.

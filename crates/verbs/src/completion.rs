@@ -88,19 +88,33 @@ pub unsafe extern "C" fn ibv_create_cq(
     channel: *mut abi::CompChannel,
     _vector: c_int,
 ) -> *mut abi::Cq {
-    make(context, cqe, cq_context, channel, null_mut()).unwrap_or_else(none)
+    make(context, cqe, cq_context, channel, &Besides::default()).unwrap_or_else(none)
 }
 
-/// With a parent domain, or null.
+/// What extended queues may have.
+pub(crate) struct Besides {
+    pub(crate) has_times: bool,
+    /// Or null.
+    pub(crate) domain: *mut abi::Pd,
+}
+
+impl Default for Besides {
+    fn default() -> Self {
+        Self { has_times: false, domain: null_mut() }
+    }
+}
+
 pub(crate) unsafe fn make(
     context: *mut abi::Context,
     cqe: c_int,
     cq_context: *mut c_void,
     channel: *mut abi::CompChannel,
-    domain: *mut abi::Pd,
+    besides: &Besides,
 ) -> Result<*mut abi::Cq, c_int> {
     has_room(cqe)?;
-    let cq = Context::of(context).device.create_cq().map_err(|error| errno(&error))?;
+    let device = &Context::of(context).device;
+    let made = if besides.has_times { device.create_timed_cq() } else { device.create_cq() };
+    let cq = made.map_err(|error| errno(&error))?;
     let queue = Box::into_raw(Box::new(Queue {
         base: UnsafeCell::new(reading::made(abi::Cq {
             context,
@@ -118,7 +132,7 @@ pub(crate) unsafe fn make(
         users: AtomicU32::new(0),
         taken: Mutex::default(),
         told: Told::default(),
-        domain,
+        domain: besides.domain,
     }));
     if !channel.is_null() {
         let place = queue.expose_provenance();
@@ -130,8 +144,8 @@ pub(crate) unsafe fn make(
         queues.insert(place);
         (*channel).refcnt += 1;
     }
-    if !domain.is_null() {
-        Domain::of(domain).users.fetch_add(1, Ordering::SeqCst);
+    if !besides.domain.is_null() {
+        Domain::of(besides.domain).users.fetch_add(1, Ordering::SeqCst);
     }
     Ok(queue.cast())
 }

@@ -1,26 +1,29 @@
 //! Extended completion queues: completions are read one by one, and of each what the program wants of it (`ibv_start_poll` and on).
 
 use crate::abi;
-use crate::completion::{self, Queue};
-use crate::device::Context;
+use crate::completion::{self, Besides, Queue};
+use crate::device::{Context, nanoseconds};
 use crate::memory::Domain;
 use crate::{none, told};
 use libc::{c_int, c_uint};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// What one thread reads between start and end.
 #[derive(Default)]
 pub(crate) struct Reading {
     /// Whether a thread is at it: others wait, from their start on.
     busy: AtomicBool,
-    /// Of that thread alone.
-    current: UnsafeCell<abi::Wc>,
+    /// Of that thread alone: the completion, and when it was told.
+    current: UnsafeCell<(abi::Wc, Duration)>,
 }
 
-/// All that can be read: `IBV_WC_STANDARD_FLAGS`. Nothing says when a request has ended.
-const POSSIBLE: u64 = 0x7f;
+/// When requests have ended, by the device's clock and by the system's.
+const TIMES: u64 = 1 << 7 | 1 << 11;
+/// All that can be read: `IBV_WC_STANDARD_FLAGS`, and times.
+const POSSIBLE: u64 = 0x7f | TIMES;
 /// What `comp_mask` says to be there, and what may be there: that one thread polls alone, or that overruns are no matter; a parent domain.
 const HAS_FLAGS: u32 = 1;
 const FLAGS: u32 = 3;
@@ -32,7 +35,7 @@ pub(crate) unsafe extern "C" fn create_cq_ex(
 ) -> *mut abi::CqEx {
     let it = &*init;
     if it.wc_flags & !POSSIBLE != 0 {
-        return none(told(libc::EOPNOTSUPP, "completions tell no times, tags or VLANs"));
+        return none(told(libc::EOPNOTSUPP, "completions tell no tags or VLANs"));
     }
     let has = |what| it.comp_mask & what != 0;
     if it.comp_mask & !(HAS_FLAGS | HAS_DOMAIN) != 0 || has(HAS_FLAGS) && it.flags & !FLAGS != 0 {
@@ -43,7 +46,8 @@ pub(crate) unsafe extern "C" fn create_cq_ex(
         return none(told(libc::EINVAL, "what a completion queue is made with is no parent domain"));
     }
     let cqe = c_int::try_from(it.cqe).unwrap_or(c_int::MAX);
-    completion::make(context, cqe, it.cq_context, it.channel, domain).map_or_else(none, |cq| cq.cast())
+    let besides = Besides { has_times: it.wc_flags & TIMES != 0, domain };
+    completion::make(context, cqe, it.cq_context, it.channel, &besides).map_or_else(none, |cq| cq.cast())
 }
 
 /// An extended queue with these calls.
@@ -67,7 +71,9 @@ pub(crate) fn made(cq_base: abi::Cq) -> abi::CqEx {
         read_slid,
         read_sl,
         read_dlid_path_bits,
-        read_completion_ts_cvlan_flow_tag_tm_info_wallclock: [absent; 5],
+        read_completion_ts,
+        read_cvlan_flow_tag_tm_info: [absent; 3],
+        read_completion_wallclock_ns,
     }
 }
 
@@ -80,12 +86,14 @@ unsafe fn next(cq: *mut abi::CqEx) -> c_int {
     let queue = of(cq);
     let context = Context::of((*cq).cq_base.context);
     // What nobody asked to hear of is passed over.
-    let Some(wc) = std::iter::from_fn(|| queue.cq.poll()).find_map(|it| completion::convert(context, it))
-    else {
-        return libc::ENOENT;
-    };
+    let mut ended = std::iter::from_fn(|| queue.cq.poll());
+    let told = ended.find_map(|it| {
+        let at = it.time().unwrap_or_default();
+        completion::convert(context, it).map(|wc| (wc, at))
+    });
+    let Some((wc, at)) = told else { return libc::ENOENT };
     ((*cq).status, (*cq).wr_id) = (wc.status, wc.wr_id);
-    queue.reading.current.get().write(wc);
+    queue.reading.current.get().write((wc, at));
     0
 }
 
@@ -116,7 +124,12 @@ unsafe extern "C" fn end_poll(cq: *mut abi::CqEx) {
 
 /// What is read now. The caller is between start and end, or the only one.
 unsafe fn current(cq: *mut abi::CqEx) -> abi::Wc {
-    *of(cq).reading.current.get()
+    (*of(cq).reading.current.get()).0
+}
+
+/// When it was told; 0 where the queue was not made to say so.
+unsafe fn time(cq: *mut abi::CqEx) -> Duration {
+    (*of(cq).reading.current.get()).1
 }
 
 unsafe extern "C" fn read_opcode(cq: *mut abi::CqEx) -> c_uint {
@@ -157,4 +170,17 @@ unsafe extern "C" fn read_sl(cq: *mut abi::CqEx) -> u8 {
 
 unsafe extern "C" fn read_dlid_path_bits(cq: *mut abi::CqEx) -> u8 {
     current(cq).dlid_path_bits
+}
+
+unsafe extern "C" fn read_completion_ts(cq: *mut abi::CqEx) -> u64 {
+    nanoseconds(time(cq))
+}
+
+unsafe extern "C" fn read_completion_wallclock_ns(cq: *mut abi::CqEx) -> u64 {
+    let at = time(cq);
+    if at.is_zero() {
+        return 0;
+    }
+    let wall = Context::of((*cq).cq_base.context).device.wall_clock(at);
+    nanoseconds(wall.duration_since(UNIX_EPOCH).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What extended attributes ask for: room, domains.
+//! What extended attributes ask for: room, domains, times.
 #![allow(
     missing_docs,
     unsafe_code,
@@ -17,6 +17,7 @@ use roci_verbs::device::*;
 use roci_verbs::memory::*;
 use roci_verbs::queue_pair::*;
 use std::ptr::null_mut;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[test]
 fn a_completion_queue_is_asked_for_as_much_room_as_the_device_says_at_most() {
@@ -96,6 +97,99 @@ fn a_parent_domain_is_the_protection_domain_that_it_was_made_from() {
         }
         assert_eq!((ibv_destroy_cq(cq), ibv_dealloc_pd(parent)), (0, 0));
         assert_eq!((calls.dealloc_td)(td), 0);
+    }
+    near.close();
+    far.close();
+}
+
+#[test]
+fn the_device_tells_its_clock_and_programs_of_any_age_as_much_as_they_have_room_for() {
+    unsafe {
+        let context = open();
+        let mut ordinary = std::mem::zeroed::<abi::DeviceAttr>();
+        assert_eq!(ibv_query_device(context, &raw mut ordinary), 0);
+        let whole = size_of::<abi::DeviceAttrEx>();
+        for size in [whole + 8, whole, std::mem::offset_of!(abi::DeviceAttrEx, tso_caps)] {
+            let mut room = vec![u64::MAX; whole / 8 + 2];
+            let attr = room.as_mut_ptr().cast::<abi::DeviceAttrEx>();
+            assert_eq!((table(context).query_device_ex)(context, std::ptr::null(), attr, size), 0);
+            let it = &*attr;
+            assert_eq!((it.orig_attr.max_cqe, it.hca_core_clock), (ordinary.max_cqe, 1_000_000));
+            assert_eq!((it.comp_mask, it.completion_timestamp_mask), (0, u64::MAX));
+            if size >= whole {
+                // Moderation of completions is not there, nor is the call for it.
+                assert_eq!((it.cq_mod_caps, it.phys_port_cnt_ex), ([0; 2], 1));
+            }
+            let octets = std::slice::from_raw_parts(attr.cast::<u8>(), 8 * room.len());
+            assert!(octets[size..].iter().all(|octet| *octet == 0xff), "{size}: beyond is the program's");
+        }
+        let attr = (&raw mut ordinary).cast();
+        let refused = (table(context).query_device_ex)(context, std::ptr::null(), attr, 8);
+        assert_eq!((refused, table(context).modify_cq_to_create_wq[0].is_null()), (libc::EINVAL, true));
+        assert_eq!(ibv_close_device(context), 0);
+    }
+}
+
+/// What the device's clock says.
+fn ticks(context: *mut abi::Context) -> u64 {
+    let mut values = abi::ValuesEx { comp_mask: 1, raw_clock: unsafe { std::mem::zeroed() } };
+    assert_eq!(unsafe { (table(context).query_rt_values)(context, &raw mut values) }, 0);
+    assert_eq!((values.comp_mask, values.raw_clock.tv_sec), (1, 0));
+    u64::try_from(values.raw_clock.tv_nsec).unwrap()
+}
+
+#[test]
+fn completions_tell_when_they_came_by_the_clocks_of_the_device_and_of_the_system() {
+    const TIMESTAMP: u64 = 1 << 7;
+    const WALLCLOCK: u64 = 1 << 11;
+    let [mut near, far] = connected();
+    unsafe {
+        let mut values = abi::ValuesEx { comp_mask: 2, raw_clock: std::mem::zeroed() };
+        assert_eq!((table(near.context).query_rt_values)(near.context, &raw mut values), libc::EINVAL);
+        for (flags, is_told) in [(TIMESTAMP | WALLCLOCK, true), (0x7f | WALLCLOCK, true), (0x7f, false)] {
+            let ex = create_cq_ex(near.context, &mut cq_attributes(16, flags));
+            let mut init = attributes(ex.cast(), abi::qp_type::RC, null_mut());
+            let (first, ordinary) = (near.qp, near.cq);
+            near.qp = ibv_create_qp(near.pd, &raw mut init);
+            near.cq = ex.cast();
+            let mut init = attributes(far.cq, abi::qp_type::RC, null_mut());
+            let other = ibv_create_qp(far.pd, &raw mut init);
+            let peer = End { qp: other, memory: Vec::new(), ..far };
+            [&near, &peer].into_iter().for_each(End::initialize);
+            near.connect(&peer);
+            peer.connect(&near);
+            let (begin, day) = (ticks(near.context), SystemTime::now());
+            let mut times = vec![begin];
+            for wr_id in [1, 2] {
+                near.receive(wr_id, &mut []);
+                let mut wr = request(9, abi::wr_opcode::SEND, &mut [], SIGNALED);
+                assert_eq!((peer.post(&mut wr), peer.completion().status), (0, 0));
+                let (mut attr, started) = (abi::PollCqAttr { comp_mask: 0 }, Instant::now());
+                while ((*ex).start_poll)(ex, &raw mut attr) != 0 {
+                    assert!(started.elapsed() < Duration::from_secs(20), "a completion comes");
+                }
+                let wall = Duration::from_nanos(((*ex).read_completion_wallclock_ns)(ex));
+                times.push(((*ex).read_completion_ts)(ex));
+                ((*ex).end_poll)(ex);
+                if is_told {
+                    // Tests are not run while somebody sets the clock.
+                    let (from, to) =
+                        (day.duration_since(UNIX_EPOCH), SystemTime::now().duration_since(UNIX_EPOCH));
+                    let slack = Duration::from_millis(100);
+                    assert!((from.unwrap() - slack..to.unwrap() + slack).contains(&wall), "{wall:?}");
+                } else {
+                    assert_eq!(wall, Duration::ZERO);
+                }
+            }
+            times.push(ticks(near.context));
+            if is_told {
+                assert!(times.is_sorted_by(|one, next| one < next), "{times:?}");
+            } else {
+                assert_eq!(times[1..3], [0, 0]);
+            }
+            assert_eq!((ibv_destroy_qp(other), ibv_destroy_qp(near.qp), ibv_destroy_cq(near.cq)), (0, 0, 0));
+            (near.qp, near.cq) = (first, ordinary);
+        }
     }
     near.close();
     far.close();

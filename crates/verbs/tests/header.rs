@@ -42,7 +42,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         Cq "struct ibv_cq": context, channel, cq_context, handle, cqe, mutex, cond, comp_events_completed, async_events_completed;
         CqEx "struct ibv_cq_ex": comp_mask, status, wr_id, start_poll, next_poll, end_poll, read_opcode, read_vendor_err, read_byte_len,
             read_imm_data, read_qp_num, read_src_qp, read_wc_flags, read_slid, read_sl, read_dlid_path_bits,
-            read_completion_ts_cvlan_flow_tag_tm_info_wallclock as "read_completion_ts";
+            read_completion_ts, read_cvlan_flow_tag_tm_info as "read_cvlan", read_completion_wallclock_ns;
         PollCqAttr "struct ibv_poll_cq_attr": comp_mask;
         CqInitAttrEx "struct ibv_cq_init_attr_ex": cqe, cq_context, channel, comp_vector, wc_flags, comp_mask, flags, parent_domain;
         Srq "struct ibv_srq": context, srq_context, pd, handle, mutex, cond, events_completed;
@@ -72,6 +72,10 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         GidEntry "struct ibv_gid_entry": gid, gid_index, port_num, gid_type, ndev_ifindex;
         DeviceAttr "struct ibv_device_attr": fw_ver, node_guid, max_mr_size, vendor_id, max_qp, max_qp_wr, device_cap_flags, max_sge, max_cqe,
             max_qp_rd_atom, atomic_cap, max_ah, max_srq_sge, max_pkeys, local_ca_ack_delay, phys_port_cnt;
+        DeviceAttrEx "struct ibv_device_attr_ex": orig_attr, comp_mask, odp_caps, completion_timestamp_mask, hca_core_clock,
+            device_cap_flags_ex, tso_caps, rss_caps, max_wq_type_rq, packet_pacing_caps, raw_packet_caps, tm_caps, cq_mod_caps, max_dm_size,
+            pci_atomic_caps, xrc_odp_caps, phys_port_cnt_ex;
+        ValuesEx "struct ibv_values_ex": comp_mask, raw_clock;
         PortAttr "struct ibv_port_attr part": state, max_mtu, active_mtu, gid_tbl_len, port_cap_flags, max_msg_sz, pkey_tbl_len, lid, active_width,
             active_speed, phys_state, link_layer, flags;
     };
@@ -80,6 +84,9 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         ("alloc_parent_domain", offset_of!(abi::VerbsContext, alloc_parent_domain)),
         ("dealloc_td", offset_of!(abi::VerbsContext, dealloc_td)),
         ("alloc_td", offset_of!(abi::VerbsContext, alloc_td)),
+        ("modify_cq", offset_of!(abi::VerbsContext, modify_cq_to_create_wq)),
+        ("query_rt_values", offset_of!(abi::VerbsContext, query_rt_values)),
+        ("query_device_ex", offset_of!(abi::VerbsContext, query_device_ex)),
         ("create_cq_ex", offset_of!(abi::VerbsContext, create_cq_ex)),
         ("create_qp_ex", offset_of!(abi::VerbsContext, create_qp_ex)),
         ("sz", offset_of!(abi::VerbsContext, sz)),
@@ -92,7 +99,10 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         );
     }
     for (name, value) in [
+        ("IBV_WC_EX_WITH_COMPLETION_TIMESTAMP", 1 << 7),
+        ("IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK", 1 << 11),
         ("IBV_CQ_INIT_ATTR_MASK_PD", 2),
+        ("IBV_VALUES_MASK_RAW_CLOCK", 1),
         ("IBV_QPT_UD", abi::qp_type::UD),
         ("IBV_QPS_ERR", abi::qp_state::ERR),
         ("IBV_QP_DEST_QPN", abi::attr_mask::DEST_QPN.cast_unsigned()),
