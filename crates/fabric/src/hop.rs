@@ -67,7 +67,7 @@ impl Net {
             }
             Some(_) => match self.routes.equal(switch, destination) {
                 several if several.count() > 1 => return UNDECIDED,
-                one => one.least(0, |_| 0),
+                one => one.ports().next().unwrap_or(NO_PORT),
             },
         };
         if local == NO_PORT { NOWHERE } else { self.first_ports[switch as usize] + u32::from(local) }

@@ -261,6 +261,7 @@ impl Net {
             let (first, end) = (self.first_ports[switch], self.first_ports[switch + 1]);
             let specs: Vec<LinkSpec> = (first..end).map(|port| self.class(port).spec).collect();
             let random = Random::new(config.seed, SWITCH_STREAMS + u64::from(number));
+            self.balancer.add_switch(chosen.ets.as_ref());
             let built = Switch::new(chosen, &mut self.ports, first, &specs, random).map_err(wrong)?;
             self.switches.push(built);
         }

@@ -95,23 +95,41 @@ impl EqualPorts<'_> {
         (0..self.count()).map(move |place| self.group.port(self.scattered, place))
     }
 
-    /// The one with the least of `load`, among several the first of them from `place` on; [`NO_PORT`] where there is none.
-    pub fn least(self, place: u16, mut load: impl FnMut(u16) -> u64) -> u16 {
-        let (mut least, mut chosen) = (u64::MAX, NO_PORT);
-        for place in (place..self.count()).chain(0..place) {
-            let port = self.group.port(self.scattered, place);
+    /// The one with the least of `load`: among several the one `before`, or else any of them, as `random` says. [`NO_PORT`] where there is
+    /// none.
+    pub fn least(self, before: Option<u16>, random: u32, mut load: impl FnMut(u16) -> u64) -> u16 {
+        let (mut least, mut chosen, mut alike) = (u64::MAX, NO_PORT, 0);
+        if let Some(before) = before {
+            (least, chosen) = (load(before), before);
+        }
+        // Most ports of a fabric that is not full are idle, and nothing is less: a few are tried before all are looked at. One after
+        // another from a random place on they would not do, for the port behind those that are busy would be chosen for all of these.
+        for trial in 0..TRIALS {
+            if least == 0 || self.count() == 0 {
+                return chosen;
+            }
+            let port = self.group.port(self.scattered, scale(mix(random, trial), self.count()));
+            if load(port) == 0 {
+                return port;
+            }
+        }
+        for (place, port) in (0..).zip(self.ports()) {
             let load = load(port);
             if load < least {
-                (least, chosen) = (load, port);
-            }
-            // Nothing is less: most ports of a fabric that is not full have no queue.
-            if load == 0 {
-                break;
+                (least, chosen, alike) = (load, port, 1);
+            } else if load == least && before != Some(chosen) {
+                alike += 1;
+                if scale(mix(random, TRIALS + place), alike) == 0 {
+                    chosen = port;
+                }
             }
         }
         chosen
     }
 }
+
+/// How many ports are tried before all are looked at.
+const TRIALS: u32 = 4;
 
 /// The group of a leaf that no path leads to, the first of all.
 const NOWHERE: u32 = 0;

@@ -269,6 +269,25 @@ fn packets_that_come_alternately_share_all_ports() {
 }
 
 #[test]
+fn ports_alike_are_chosen_alike_wherever_the_busy_ones_are() {
+    let routes = Routes::new(&fat_tree(Form::Radix(16))).unwrap();
+    let equal = routes.equal(0, HostId(1023));
+    assert_eq!(equal.ports().collect::<Vec<_>>(), (8..16).collect::<Vec<_>>());
+    for busy in [&[8][..], &[8, 9, 10], &[8, 12], &[9, 10, 11, 12, 13, 14]] {
+        let mut uses = BTreeMap::<u16, i32>::new();
+        for turn in 0..8_000 {
+            let port = equal.least(None, mix(turn, 0), |port| u64::from(busy.contains(&port)));
+            *uses.entry(port).or_default() += 1;
+        }
+        let each = 8_000 / (8 - i32::try_from(busy.len()).unwrap());
+        assert!(uses.keys().all(|port| !busy.contains(port)) && uses.len() == 8 - busy.len(), "{uses:?}");
+        assert!(uses.values().all(|&uses| (uses - each).abs() < each / 8), "{busy:?}: {uses:?}");
+    }
+    assert_eq!(equal.least(Some(11), 7, |_| 5), 11, "where none is better");
+    assert_eq!(equal.least(Some(11), 7, |port| u64::from(port != 9)), 9);
+}
+
+#[test]
 fn parallel_links_share_the_load() {
     let link = |a: &str, b: &str| NamedLink { a: a.into(), b: b.into(), rate: RATE, delay: DELAY };
     let graph = Explicit {

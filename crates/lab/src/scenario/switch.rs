@@ -21,6 +21,8 @@ pub struct Switch {
     pub int: bool,
     /// How paths are chosen.
     pub routing: Balancing,
+    /// A key about flowlets that is set although none are formed.
+    pub(super) idle_flowlet_key: Option<&'static str>,
     /// `[[switch.on]]`, in the order of the text: the last that is about a switch decides.
     pub rules: Vec<SwitchRule>,
 }
@@ -279,11 +281,14 @@ impl Switch {
             }
             rules.push(SwitchRule { switches, rate, config: self::config(rule, &config)? });
         }
+        let routing = routing(table)?;
+        let is_flowlet = matches!(routing, Balancing::Flowlet { .. });
         Ok(Self {
             config,
             classes,
             int: table.flag("int")?.unwrap_or(false),
-            routing: routing(table)?,
+            routing,
+            idle_flowlet_key: FLOWLET_KEYS.into_iter().find(|key| !is_flowlet && table.get(key).is_some()),
             rules,
         })
     }
@@ -291,7 +296,7 @@ impl Switch {
 
 /// How paths are chosen.
 fn routing(table: Table<'_>) -> Result<Balancing, ScenarioError> {
-    let gap = table.span("flowlet_gap")?.unwrap_or(Span::from_micros(16));
+    let gap = table.period("flowlet_gap")?.unwrap_or(Span::from_micros(16));
     let size = table.count("flowlet_table", 1..=65_535)?.unwrap_or(4_096);
     let flowlet = Balancing::Flowlet { gap, table: u16::try_from(size).unwrap_or(u16::MAX) };
     let words = [
@@ -300,16 +305,10 @@ fn routing(table: Table<'_>) -> Result<Balancing, ScenarioError> {
         ("adaptive", Balancing::Adaptive),
         ("flowlet", flowlet),
     ];
-    let chosen = table.word("routing", &words)?.unwrap_or_default();
-    match ["flowlet_gap", "flowlet_table"].into_iter().find(|key| table.get(key).is_some()) {
-        Some(key) if chosen != flowlet => Err(table.refuse(
-            key,
-            format!("`{key}` is about flowlets, and `switch.routing` knows none"),
-            "set `routing = \"flowlet\"`, or take it away",
-        )),
-        _ => Ok(chosen),
-    }
+    Ok(table.word("routing", &words)?.unwrap_or_default())
 }
+
+const FLOWLET_KEYS: [&str; 2] = ["flowlet_gap", "flowlet_table"];
 
 impl Classes {
     fn read(table: Table<'_>) -> Result<Self, ScenarioError> {

@@ -20,7 +20,11 @@ pub(super) fn notes<'a>(
     controls: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
     let sprayed = switch.routing.scatters();
-    let routing = if switch.routing == Balancing::Adaptive { "adaptive" } else { "spray" };
+    let routing = match switch.routing {
+        Balancing::Adaptive => "adaptive",
+        Balancing::Flowlet { .. } => "flowlet",
+        Balancing::Hash | Balancing::InTurn => "spray",
+    };
     let trims = switch.config.trim.is_some();
     let holds =
         |config: &SwitchConfig| config.pfc.is_some() && switch.classes.pause >> switch.classes.data & 1 == 1;
@@ -66,6 +70,16 @@ pub(super) fn notes<'a>(
         ),
     );
     note(
+        routing == "flowlet" && transport.recovery == Recovery::GoBackN && switch.configs().any(holds),
+        "a flow that PAUSE stops is silent, and with `switch.routing = \"flowlet\"` may then take another port and overtake what stands \
+         before the first: `transport.recovery = \"go-back-n\"` sends all of that again. Set `switch.flowlet_gap` to more than pauses \
+         last, or another recovery"
+            .to_owned(),
+    );
+    if let Some(key) = switch.idle_flowlet_key {
+        note(true, format!("`switch.{key}` does nothing: it is for `switch.routing = \"flowlet\"`"));
+    }
+    note(
         lossy && transport.recovery == Recovery::GoBackN && nic.asking().is_some(),
         format!(
             "`{}` keeps what comes out of order and has software decide what a loss means, and `transport.recovery = \"go-back-n\"` \
@@ -98,7 +112,7 @@ pub(super) fn notes<'a>(
         );
         let law = control.law.value.as_str();
         note(
-            sprayed && control.wants_telemetry(),
+            switch.routing != Balancing::Hash && control.wants_telemetry(),
             format!(
                 "`{law}` compares what a link told with what it told before, and with `switch.routing = \"{routing}\"` the packets of \
                  a flow go by different links: it compares one with another. Set `switch.routing = \"ecmp\"`"
@@ -308,6 +322,15 @@ mod tests {
                 "[switch]\npfc = false\n[transport]\nrecovery = \"ndp\"\n",
                 "each packet that finds no room costs a timeout",
             ),
+            ("[switch]\nrouting = \"flowlet\"\n", "may then take another port and overtake what stands"),
+            (
+                "[switch]\nrouting = \"flowlet\"\n[transport]\nrecovery = \"sack\"\ncontrol = \"hpcc\"\n",
+                "it compares one with another",
+            ),
+            (
+                "[switch]\nflowlet_table = 64\n",
+                "`switch.flowlet_table` does nothing: it is for `switch.routing = \"flowlet\"`",
+            ),
             (
                 "[switch]\nrouting = \"adaptive\"\n[transport]\nrecovery = \"go-back-n\"\n",
                 "as they do with `switch.routing = \"adaptive\"`",
@@ -414,8 +437,10 @@ mod tests {
         let fine = "[switch]\nrouting = \"spray\"\ntrimming = true\n[transport]\nrecovery = \"ndp\"\n";
         let lossless =
             "[switch]\nrouting = \"adaptive\"\n[transport]\nrecovery = \"ndp\"\ncontrol = \"dcqcn\"\n";
-        let flowlets = "[switch]\nrouting = \"flowlet\"\n[transport]\nrecovery = \"go-back-n\"\n";
-        for fine in [fine, lossless, flowlets] {
+        let flowlets =
+            "[switch]\nrouting = \"flowlet\"\nflowlet_gap = \"1ms\"\n[transport]\nrecovery = \"sack\"\n";
+        let lossy = "[switch]\nrouting = \"flowlet\"\npfc = false\n[transport]\nrecovery = \"go-back-n\"\n";
+        for fine in [fine, lossless, flowlets, lossy] {
             assert_eq!(notes(fine), "");
         }
         for tolerant in ["recovery = \"sack\"\ncontrol = \"none\"", "control = \"homa\""] {

@@ -21,7 +21,7 @@ pub static SWITCH: Section = Section {
         ),
         key(
             "flowlet_gap",
-            "a time",
+            "a time above zero",
             "`\"16us\"`",
             "With `routing = \"flowlet\"`: how long a flow must have been silent at a switch until its packets may take another port.",
         ),

@@ -22,7 +22,7 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ("an unknown key", tail("[switch]\nbufer = \"12MB\"")),
         ("an unknown table", tail("[swich]\nbuffer = \"12MB\"")),
         ("a key of another table", tail("[switch]\nmtu = 1024")),
-        ("flowlets where there are none", tail("[switch]\nrouting = \"adaptive\"\nflowlet_gap = \"50us\"")),
+        ("a flowlet without a gap", tail("[switch]\nrouting = \"flowlet\"\nflowlet_gap = \"0s\"")),
         ("an unknown key like no other", tail("[nic]\nzzz = 1")),
         ("a wrong unit", tail("[transport]\ntimeout = \"500ub\"")),
         ("a missing unit", tail("[transport]\ntimeout = 500")),
