@@ -159,7 +159,7 @@ fn an_end_that_stood_still_at_the_beginning_until_it_was_given_up_has_no_figure_
         let options = [&[test, "-p", port, "-D", "60"][..], if json { &["--json"] } else { &[] }].concat();
         let options = [&options[..], &PATIENCE].concat();
         // On a busy machine the client may not have begun yet when the server is stopped: it then waits, and once more is tried.
-        let (mut server, client) = [800, 1_200, 1_600]
+        let (mut server, client) = [800, 1_200, 1_600, 3_200, 6_400]
             .into_iter()
             .find_map(|after| stop_early(&options, Duration::from_millis(after)))
             .expect("a client that gives up a server that stands still");
