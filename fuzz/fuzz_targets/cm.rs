@@ -56,7 +56,7 @@ fuzz_target!(|input: &[u8]| {
             }
             3 => {
                 if let Some(id) = pick(&asked) {
-                    machine.reject(now, id, choice.into(), Private::NONE)
+                    machine.reject(now, id, choice.into(), Private::NONE);
                 }
             }
             4 => {

@@ -95,7 +95,9 @@ fuzz_target!(|data: &[u8]| {
     .enumerate()
     {
         let qpn = Some(Qpn::new(2 + index as u32));
-        engine.create_qp(QpConfig { qpn, mtu: 256, credits: true, ..config }).expect("the attributes are right");
+        engine
+            .create_qp(QpConfig { qpn, mtu: 256, credits: true, ..config })
+            .expect("the attributes are right");
     }
     let mut now = Instant::ZERO;
     let mut reaction = Reaction::default();
