@@ -40,7 +40,7 @@ impl Balancing {
 }
 
 /// What switches remember to choose by.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Balancer {
     pub(crate) how: Balancing,
     /// How many choices each switch has made, begun at random; empty where it goes by a hash.
@@ -103,7 +103,7 @@ impl Balancer {
                 let none = Flowlet { last: 0, port: NO_PORT };
                 (vec![none; switches * usize::from(table)], vec![Usage::default(); ports])
             }
-            _ => Default::default(),
+            _ => (Vec::new(), Vec::new()),
         };
         let turns = if how == Balancing::Hash { Vec::new() } else { (0..switches).map(turn).collect() };
         Self { how, turns, flowlets, usage, ahead: Vec::with_capacity(switches) }

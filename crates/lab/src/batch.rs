@@ -146,8 +146,7 @@ impl Group {
                 _ => (key, value),
             };
             let values: Vec<_> = combination.into_iter().map(varied).collect();
-            let label =
-                values.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ");
+            let label = names::in_one_line(&values);
             group.title = format!("{}-sweep", scenario.name);
             group.add(if label.is_empty() { &scenario.name } else { &label }, values, &scenario, seeds)?;
         }

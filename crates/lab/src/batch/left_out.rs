@@ -1,6 +1,7 @@
 //! What a sweep leaves out: combinations of values that no scenario can have.
 
 use super::Group;
+use super::names::in_one_line;
 use crate::output::flows::quoted;
 use crate::scenario::ScenarioError;
 use std::io::{self, Write};
@@ -17,8 +18,7 @@ pub struct LeftOut {
 impl LeftOut {
     /// The values in one line.
     pub fn label(&self) -> String {
-        let values: Vec<_> = self.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        values.join(" ")
+        in_one_line(&self.values)
     }
 
     /// Its reason without what differs between two combinations: the values.

@@ -43,6 +43,11 @@ impl Group {
     }
 }
 
+/// A combination of values of the keys that are swept, as a label.
+pub(super) fn in_one_line(values: &[(String, String)]) -> String {
+    values.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+}
+
 /// The fewest last words of `key` that no other of `keys` ends in; an index alone is no word.
 fn shortest<'a>(key: &'a str, keys: &[(String, String)]) -> &'a str {
     let is_of_another = |ending: &str| {

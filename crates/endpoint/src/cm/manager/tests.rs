@@ -12,6 +12,14 @@ fn manager(clock: Clock) -> ConnectionManager {
     ConnectionManager::new(&device).unwrap()
 }
 
+/// Takes a manager's buffers for what it sends, once it has all of them.
+fn all_buffers(inner: &Inner) -> Vec<Buffer> {
+    while inner.core().free.len() < SENDS {
+        std::thread::yield_now();
+    }
+    std::mem::take(&mut inner.core().free)
+}
+
 #[test]
 fn a_manager_whose_time_is_over_sleeps() {
     const WHILE: Duration = Duration::from_millis(300);
@@ -74,10 +82,7 @@ fn a_peer_whose_word_that_it_is_ready_was_lost_is_known_by_its_first_request() {
     let request = listener.get_request(WAIT).unwrap().unwrap();
     // Without a buffer nothing leaves.
     let inner = &asking.handle.inner;
-    while inner.core().free.len() < SENDS {
-        std::thread::yield_now();
-    }
-    let away = std::mem::take(&mut inner.core().free);
+    let away = all_buffers(inner);
     let accepted = request.accept(&passive, &param).unwrap();
     let connected = asked.wait(&active, WAIT).unwrap().unwrap();
     assert!(accepted.wait_established(4 * SLICE).is_err(), "nothing has come");
@@ -124,10 +129,7 @@ fn a_peer_that_asks_again_is_answered_by_whom_it_asked_though_that_one_has_cease
     drop(listener);
     // Without a buffer the answer does not leave.
     let inner = &answering.handle.inner;
-    while inner.core().free.len() < SENDS {
-        std::thread::yield_now();
-    }
-    let away = std::mem::take(&mut inner.core().free);
+    let away = all_buffers(inner);
     let accepted = request.accept(&passive, &param).unwrap();
     assert!(asked.wait(&active, Duration::from_millis(1500)).unwrap().is_none());
     assert!(matches!(other.listen(7000), Err(CmError::InUse(7000))), "the port is not free yet");
@@ -155,10 +157,7 @@ fn who_asks_again_is_refused_by_whom_it_asked_though_another_would_listen_by_the
     drop(listener);
     // Without a buffer the rejection does not leave, and this one is lost.
     let inner = &answering.handle.inner;
-    while inner.core().free.len() < SENDS {
-        std::thread::yield_now();
-    }
-    let away = std::mem::take(&mut inner.core().free);
+    let away = all_buffers(inner);
     request.reject(b"full").unwrap();
     assert!(inner.core().machine.poll_transmit().is_some());
     inner.core().free.extend(away);
@@ -192,10 +191,7 @@ fn who_asks_again_for_datagrams_is_told_the_same_though_another_would_listen_by_
     drop(listener);
     // Without a buffer the answer does not leave, and this one is lost.
     let inner = &answering.handle.inner;
-    while inner.core().free.len() < SENDS {
-        std::thread::yield_now();
-    }
-    let away = std::mem::take(&mut inner.core().free);
+    let away = all_buffers(inner);
     request.accept(Qpn::new(0x22), 1, b"").unwrap();
     assert!(inner.core().machine.poll_transmit().is_some());
     inner.core().free.extend(away);
