@@ -426,6 +426,7 @@ fn a_law_with_the_times_of_a_nic_is_run_with_a_word_on_that() {
         ("timely,delta=1Gb/s", "t_low"),
         ("firmware/timely.elf", "t_low"),
         ("firmware/swift.elf", "base_target"),
+        ("theta-powertcp", "base_rtt"),
     ] {
         assert!(told(control).contains(&format!("it crawls: add {target}=…")), "{}", told(control));
     }

@@ -130,7 +130,7 @@ fn untraced_ack(bencher: Bencher<'_, '_>) {
 
 /// The laws that run on each acknowledgement, with the links of the path where they read telemetry. `none` is the
 /// yardstick: what it takes to make an event, with as many links, and to hand over the answer.
-const ACKED: [(&str, usize); 16] = [
+const ACKED: [(&str, usize); 20] = [
     ("none", 0),
     ("none", 1),
     ("none", 3),
@@ -142,6 +142,10 @@ const ACKED: [(&str, usize); 16] = [
     ("hpcc", 1),
     ("hpcc", 3),
     ("hpcc", 5),
+    ("powertcp", 1),
+    ("powertcp", 3),
+    ("powertcp", 5),
+    ("theta-powertcp", 0),
     ("timely.elf", 0),
     ("swift.elf", 0),
     ("hpcc.elf", 1),

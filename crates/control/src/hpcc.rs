@@ -187,8 +187,7 @@ impl Hpcc {
     #[inline(never)]
     fn meet(state: &mut State, event: &Event<'_>, hops: &[Hop]) {
         for (link, hop) in state.links.iter_mut().zip(hops) {
-            // Its rate is learnt when it is first judged.
-            link.seen = Hop { rate_kbps: link.seen.rate_kbps, ..*hop };
+            link.meet(hop);
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most five")]
         {
@@ -221,9 +220,7 @@ impl Hpcc {
     /// 3 to 8): each below 2³². Of the queue, `τ/T` counts, in whole octets. The link is seen with that.
     #[inline(always)]
     fn inflight(&self, link: &mut Link, hop: &Hop) -> (u64, u64) {
-        if link.seen.rate_kbps != hop.rate_kbps {
-            link.octet = lasting(hop.rate_kbps);
-        }
+        link.keep_pace(hop);
         let gap = hop.at_ns.wrapping_sub(link.seen.at_ns).max(1);
         let sent = hop.tx_bytes.wrapping_sub(link.seen.tx_bytes);
         let tau = u64::from(gap.min(self.t));
@@ -277,9 +274,22 @@ impl Hpcc {
 }
 
 impl Link {
+    /// Where its counters stand. Its rate is learnt when it is first judged.
+    pub(crate) fn meet(&mut self, hop: &Hop) {
+        self.seen = Hop { rate_kbps: self.seen.rate_kbps, ..*hop };
+    }
+
+    /// Learns what an octet lasts, where it has another rate than before.
+    #[inline(always)]
+    pub(crate) fn keep_pace(&mut self, hop: &Hop) {
+        if self.seen.rate_kbps != hop.rate_kbps {
+            self.octet = lasting(hop.rate_kbps);
+        }
+    }
+
     /// What `octets`, at most 2³³, last on it, in nanoseconds in 24.8: at most 8 ms.
     #[inline]
-    fn lasts(&self, octets: u64) -> u64 {
+    pub(crate) fn lasts(&self, octets: u64) -> u64 {
         ((octets * u64::from(self.octet)) >> 16).min(u64::from(u32::MAX >> 1))
     }
 }

@@ -20,6 +20,7 @@
 //! | [`timely`] | TIMELY: a rate that follows the gradient of the round trip |
 //! | [`dctcp`] | DCTCP: a window cut by the share of marks |
 //! | [`hpcc`] | HPCC: a window from telemetry |
+//! | [`powertcp`] | PowerTCP and θ-PowerTCP: a window from current times voltage |
 //! | [`swift`] | Swift: a window that holds the delay at a target |
 //! | [`nscc`] | NSCC: Ultra Ethernet's window from marks and delay |
 //! | [`program`] | programs for a core, run as laws |
@@ -40,6 +41,7 @@ mod keys;
 pub mod ndp;
 pub mod nscc;
 pub mod outcome;
+pub mod powertcp;
 pub mod program;
 pub mod register;
 pub mod sample;
@@ -56,6 +58,7 @@ pub use hpcc::Hpcc;
 pub use ndp::Ndp;
 pub use nscc::Nscc;
 pub use outcome::{Credit, Emit, Outcome, Scope, TokenUnit, Verdict, Words};
+pub use powertcp::{PowerTcp, ThetaPowerTcp};
 pub use program::{Image, Programmed};
 pub use register::{Place, Register, SettingError, Value, ValueError};
 pub use sample::Sample;
@@ -69,7 +72,19 @@ use keys::Keyed;
 use roci_units::{BitsPerSec, Instant};
 
 /// The names of the laws that exist.
-pub const LAWS: [&str; 9] = ["none", "dcqcn", "timely", "dctcp", "hpcc", "swift", "nscc", "homa", "ndp"];
+pub const LAWS: [&str; 11] = [
+    "none",
+    "dcqcn",
+    "timely",
+    "dctcp",
+    "hpcc",
+    "powertcp",
+    "theta-powertcp",
+    "swift",
+    "nscc",
+    "homa",
+    "ndp",
+];
 
 /// A law with its parameters: one per engine and parameter set, shared by the queue pairs that run it.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +104,10 @@ pub enum Law {
     Dctcp(Dctcp),
     /// HPCC.
     Hpcc(Hpcc),
+    /// PowerTCP.
+    PowerTcp(PowerTcp),
+    /// θ-PowerTCP.
+    ThetaPowerTcp(ThetaPowerTcp),
     /// Swift.
     Swift(Swift),
     /// NSCC.
@@ -118,6 +137,10 @@ pub enum Context {
     Dctcp(dctcp::State),
     /// HPCC's window and what it knows of each link.
     Hpcc(Box<hpcc::State>),
+    /// PowerTCP's window and what it knows of each link.
+    PowerTcp(Box<powertcp::State>),
+    /// θ-PowerTCP's window and round trip.
+    ThetaPowerTcp(powertcp::ThetaState),
     /// Swift's window and target.
     Swift(swift::State),
     /// NSCC's window and delays.
@@ -163,6 +186,12 @@ impl Law {
             "hpcc" => {
                 from(&hpcc::PRESETS, &|name| Some(Self::Hpcc(Hpcc::new(hpcc::Params::preset(name, link)?))))?
             }
+            "powertcp" => from(&powertcp::PRESETS, &|name| {
+                Some(Self::PowerTcp(PowerTcp::new(powertcp::Params::preset(name, link)?)))
+            })?,
+            "theta-powertcp" => from(&powertcp::PRESETS, &|name| {
+                Some(Self::ThetaPowerTcp(ThetaPowerTcp::new(powertcp::Params::theta_preset(name, link)?)))
+            })?,
             "swift" => {
                 from(&swift::PRESETS, &|name| Some(Self::Swift(Swift::new(swift::Params::preset(name)?))))?
             }
@@ -189,6 +218,8 @@ impl Law {
             Self::Timely(_) => "timely",
             Self::Dctcp(_) => "dctcp",
             Self::Hpcc(_) => "hpcc",
+            Self::PowerTcp(_) => "powertcp",
+            Self::ThetaPowerTcp(_) => "theta-powertcp",
             Self::Swift(_) => "swift",
             Self::Nscc(_) => "nscc",
             Self::Program(_) => "program",
@@ -204,6 +235,8 @@ impl Law {
             Self::Timely(_) => &timely::PRESETS,
             Self::Dctcp(_) => &dctcp::PRESETS,
             Self::Hpcc(_) => &hpcc::PRESETS,
+            Self::PowerTcp(_) => &powertcp::PRESETS,
+            Self::ThetaPowerTcp(_) => &powertcp::PRESETS,
             Self::Swift(_) => &swift::PRESETS,
             Self::Nscc(_) => &nscc::PRESETS,
         }
@@ -229,6 +262,8 @@ impl Law {
             Self::Timely(_) => &timely::REGISTERS,
             Self::Dctcp(_) => &dctcp::REGISTERS,
             Self::Hpcc(_) => &hpcc::REGISTERS,
+            Self::PowerTcp(_) => &powertcp::REGISTERS,
+            Self::ThetaPowerTcp(_) => &powertcp::THETA_REGISTERS,
             Self::Swift(_) => &swift::REGISTERS,
             Self::Nscc(_) => &nscc::REGISTERS,
             Self::Program(law) => law.registers(),
@@ -251,6 +286,10 @@ impl Law {
             (Self::Dctcp(law), Context::None) => law.get(None, name),
             (Self::Hpcc(law), Context::Hpcc(state)) => law.get(Some(state), name),
             (Self::Hpcc(law), Context::None) => law.get(None, name),
+            (Self::PowerTcp(law), Context::PowerTcp(state)) => law.get(Some(state), name),
+            (Self::PowerTcp(law), Context::None) => law.get(None, name),
+            (Self::ThetaPowerTcp(law), Context::ThetaPowerTcp(state)) => law.get(Some(state), name),
+            (Self::ThetaPowerTcp(law), Context::None) => law.get(None, name),
             (Self::Swift(law), Context::Swift(state)) => law.get(Some(state), name),
             (Self::Swift(law), Context::None) => law.get(None, name),
             (Self::Nscc(law), Context::Nscc(state)) => law.get(Some(state), name),
@@ -304,6 +343,10 @@ impl Law {
             (Self::Timely(law), Context::Timely(state)) => law.write(state, name, text, outcome),
             (Self::Dctcp(law), Context::Dctcp(state)) => law.write(state, name, text, outcome),
             (Self::Hpcc(law), Context::Hpcc(state)) => law.write(state, name, text, outcome),
+            (Self::PowerTcp(law), Context::PowerTcp(state)) => law.write(state, name, text, outcome),
+            (Self::ThetaPowerTcp(law), Context::ThetaPowerTcp(state)) => {
+                law.write(state, name, text, outcome)
+            }
             (Self::Swift(law), Context::Swift(state)) => law.write(state, name, text, outcome),
             (Self::Nscc(law), Context::Nscc(state)) => law.write(state, name, text, outcome),
             (Self::Program(law), Context::Program(state)) => law.write(state, name, text, outcome),
@@ -319,6 +362,8 @@ impl Law {
             (Self::Timely(law), Context::Timely(state)) => Some(law.sample(state)),
             (Self::Dctcp(law), Context::Dctcp(state)) => Some(law.sample(state)),
             (Self::Hpcc(law), Context::Hpcc(state)) => Some(law.sample(state)),
+            (Self::PowerTcp(law), Context::PowerTcp(state)) => Some(law.sample(state)),
+            (Self::ThetaPowerTcp(law), Context::ThetaPowerTcp(state)) => Some(law.sample(state)),
             (Self::Swift(law), Context::Swift(state)) => Some(law.sample(state)),
             (Self::Nscc(law), Context::Nscc(state)) => Some(law.sample(state)),
             (Self::Program(law), Context::Program(state)) => Some(law.sample(state, credit, now)),
@@ -336,6 +381,8 @@ impl Law {
             Self::Timely(law) => law.set(name, text),
             Self::Dctcp(law) => law.set(name, text),
             Self::Hpcc(law) => law.set(name, text),
+            Self::PowerTcp(law) => law.set(name, text),
+            Self::ThetaPowerTcp(law) => law.set(name, text),
             Self::Swift(law) => law.set(name, text),
             Self::Nscc(law) => law.set(name, text),
         }
@@ -365,7 +412,7 @@ impl Law {
     /// Whether it reads the telemetry of switches: without it, it would have no effect.
     pub fn wants_telemetry(&self) -> bool {
         match self {
-            Self::Hpcc(_) => true,
+            Self::Hpcc(_) | Self::PowerTcp(_) => true,
             Self::Program(law) => law.image().reads_telemetry(),
             _ => false,
         }
@@ -375,7 +422,12 @@ impl Law {
     pub fn wants_times(&self) -> bool {
         matches!(
             self,
-            Self::Timely(_) | Self::Swift(_) | Self::Nscc(_) | Self::Program(_) | Self::External(_)
+            Self::Timely(_)
+                | Self::ThetaPowerTcp(_)
+                | Self::Swift(_)
+                | Self::Nscc(_)
+                | Self::Program(_)
+                | Self::External(_)
         )
     }
 
@@ -389,6 +441,8 @@ impl Law {
             Self::Timely(_) => Timely::TRACES,
             Self::Dctcp(_) => Dctcp::TRACES,
             Self::Hpcc(_) => Hpcc::TRACES,
+            Self::PowerTcp(_) => PowerTcp::TRACES,
+            Self::ThetaPowerTcp(_) => ThetaPowerTcp::TRACES,
             Self::Swift(_) => Swift::TRACES,
             Self::Nscc(_) => Nscc::TRACES,
             Self::Program(law) => law.traces(),
@@ -462,6 +516,16 @@ impl Law {
                 let credit = law.credit(&state);
                 (Context::Hpcc(Box::new(state)), credit, Instant::NEVER)
             }
+            Self::PowerTcp(law) => {
+                let state = law.connect(link_kbps);
+                let credit = law.credit(&state);
+                (Context::PowerTcp(Box::new(state)), credit, Instant::NEVER)
+            }
+            Self::ThetaPowerTcp(law) => {
+                let state = law.connect(link_kbps);
+                let credit = law.credit(&state);
+                (Context::ThetaPowerTcp(state), credit, Instant::NEVER)
+            }
             Self::Swift(law) => {
                 let state = law.connect(link_kbps);
                 let credit = law.credit(&state);
@@ -502,6 +566,8 @@ impl Law {
             (Self::Timely(law), Context::Timely(state)) => law.on_event(state, event, outcome),
             (Self::Dctcp(law), Context::Dctcp(state)) => law.on_event(state, event, outcome),
             (Self::Hpcc(law), Context::Hpcc(state)) => law.on_event(state, event, outcome),
+            (Self::PowerTcp(law), Context::PowerTcp(state)) => law.on_event(state, event, outcome),
+            (Self::ThetaPowerTcp(law), Context::ThetaPowerTcp(state)) => law.on_event(state, event, outcome),
             (Self::Swift(law), Context::Swift(state)) => law.on_event(state, event, outcome),
             (Self::Nscc(law), Context::Nscc(state)) => law.on_event(state, event, outcome),
             (Self::Program(law), Context::Program(state)) => law.on_event(state, event, outcome),

@@ -91,7 +91,7 @@ fn without_a_law_nothing_is_heard_or_shown() {
 
 #[test]
 fn every_law_prints_what_it_reads() {
-    for name in ["timely", "dctcp", "hpcc", "swift", "nscc"] {
+    for name in ["timely", "dctcp", "hpcc", "powertcp", "theta-powertcp", "swift", "nscc"] {
         let presets = Law::from_settings(name, &[], LINK).expect("a law").presets();
         for preset in presets {
             let law = Law::from_settings(name, &[("preset", preset)], LINK).expect("a preset");

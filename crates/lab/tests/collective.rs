@@ -215,7 +215,8 @@ fn each_ends_and_has_moved_its_data_whatever_links_and_hosts_do() {
 #[test]
 fn under_each_law_and_recovery_ranks_get_on() {
     let lines = "operation = \"all-reduce\"\nsize = \"400KB\"\nchunks = 2\niterations = 2\n";
-    let laws = ["none", "dcqcn", "dctcp", "hpcc", "swift", "nscc", "timely", "homa"];
+    let laws =
+        ["none", "dcqcn", "dctcp", "hpcc", "powertcp", "theta-powertcp", "swift", "nscc", "timely", "homa"];
     let recoveries = ["irn", "srnic", "reno", "newreno", "sack"];
     let laws = laws.map(|law| ("transport.control", law));
     for set in laws.into_iter().chain(recoveries.map(|it| ("transport.recovery", it))) {

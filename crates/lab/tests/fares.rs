@@ -35,7 +35,8 @@ fn cost(results: &Results, what: &str) -> Cost {
 }
 
 const RECOVERIES: [&str; 7] = ["go-back-n", "irn", "srnic", "reno", "newreno", "sack", "ndp"];
-const LAWS: [&str; 8] = ["none", "dcqcn", "dctcp", "hpcc", "swift", "nscc", "homa", "ndp"];
+const LAWS: [&str; 10] =
+    ["none", "dcqcn", "dctcp", "hpcc", "powertcp", "theta-powertcp", "swift", "nscc", "homa", "ndp"];
 
 /// Traffic over one switch: `lines` come first, `switch` and `transport` are of those tables, and each of `pairs` moves
 /// `count` messages, `depth` at a time; READs go the other way, so that the octets do not. `None` where it does not go together.

@@ -42,7 +42,7 @@ fn queue(results: &Results) -> f64 {
 #[test]
 fn every_law_holds_the_queue_below_that_without_one() {
     let without = run(INCAST, &[("transport.control", "none")]);
-    for law in ["dcqcn", "timely", "dctcp", "hpcc", "swift", "nscc"] {
+    for law in ["dcqcn", "timely", "dctcp", "hpcc", "powertcp", "theta-powertcp", "swift", "nscc"] {
         let settings = match law {
             // Round trips here are far below the T_low of its paper.
             "timely" => "{ law = \"timely\", preset = \"swcc\", t_low = \"10us\", t_high = \"50us\", min_rtt = \"5us\" }".into(),
@@ -69,7 +69,8 @@ fn a_window_that_shuts_asks_for_an_answer_however_rarely_packets_are_acknowledge
         size = "10MB"
         "#,
     );
-    let laws = ["hpcc", "nscc", "swift", "dctcp"].map(|law| ("transport.control.law", law));
+    let laws = ["hpcc", "powertcp", "theta-powertcp", "nscc", "swift", "dctcp"]
+        .map(|law| ("transport.control.law", law));
     for (key, value) in
         laws.into_iter().chain([("transport.max_in_flight", "4"), ("transport.max_in_flight", "17")])
     {
@@ -95,7 +96,7 @@ fn a_loss_costs_no_timeout_for_each_window_that_is_sent_again() {
         size = "10MB"
         "#,
     );
-    for law in ["hpcc", "nscc", "swift", "dctcp"] {
+    for law in ["hpcc", "powertcp", "theta-powertcp", "nscc", "swift", "dctcp"] {
         let timeouts = |every| {
             let results = run(&text, &[("transport.control.law", law), ("transport.ack_every", every)]);
             assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{law}");

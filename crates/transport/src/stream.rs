@@ -359,7 +359,7 @@ mod tests {
         fn what_streams_is_what_the_long_way_sends(
             ((recovery, layout), ring, ack_every) in (kinds(), 1u8..=15, prop::sample::select(vec![1u16, 3, 16, 300])),
             (initial_window, max_in_flight) in (prop::sample::select(vec![2u16, 10, 37, 1000]), prop::sample::select(vec![0u32, 7, 64])),
-            law in prop::sample::select(vec!["none", "dcqcn", "timely", "dctcp", "hpcc", "swift", "nscc"]),
+            law in prop::sample::select(vec!["none", "dcqcn", "timely", "dctcp", "hpcc", "powertcp", "theta-powertcp", "swift", "nscc"]),
             (packets, window) in (prop::sample::select(vec![3u32, 30, 700]), prop::sample::select(vec![u32::MAX, 16 * u32::from(MTU), 40 * u32::from(MTU)])),
             steps in prop::collection::vec((0u8..13, 0u32..64, any::<bool>(), any::<bool>()), 1..80),
         ) {

@@ -61,12 +61,14 @@ struct Kind {
 }
 
 /// Each law and each recovery at least once, the default first.
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 15] = [
     Kind { law: "dcqcn", recovery: Recovery::GoBackN, layout: Headers::Standard, late: false },
     Kind { law: "none", recovery: Recovery::GoBackN, layout: Headers::Standard, late: false },
     Kind { law: "dcqcn", recovery: Recovery::Irn, layout: Headers::Irn, late: false },
     Kind { law: "hpcc", recovery: Recovery::Irn, layout: Headers::Irn, late: false },
     Kind { law: "timely", recovery: Recovery::GoBackN, layout: Headers::Standard, late: false },
+    Kind { law: "powertcp", recovery: Recovery::Irn, layout: Headers::Irn, late: false },
+    Kind { law: "theta-powertcp", recovery: Recovery::Irn, layout: Headers::Irn, late: false },
     Kind { law: "swift", recovery: Recovery::Sack, layout: Headers::Irn, late: false },
     Kind { law: "dctcp", recovery: Recovery::Reno, layout: Headers::Irn, late: false },
     Kind { law: "nscc", recovery: Recovery::NewReno, layout: Headers::Irn, late: false },

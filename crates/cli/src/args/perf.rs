@@ -160,8 +160,8 @@ pub(crate) struct Perf {
     /// Send each packet of a WRITE as a message of its own: faster where messages are about as long as a run of offload
     #[arg(long)]
     pub(crate) lone_writes: bool,
-    /// Congestion control: dcqcn, none, timely, dctcp, swift, nscc, or a program (PROGRAM.elf), and behind it its settings,
-    /// KEY=VALUE separated by commas; say the same at both ends. timely and swift are to be told times above the path's, which
+    /// Congestion control: dcqcn, none, timely, dctcp, theta-powertcp, swift, nscc, or a program (PROGRAM.elf), and behind
+    /// it its settings, KEY=VALUE separated by commas; say the same at both ends. timely, theta-powertcp and swift are to be told times above the path's, which
     /// between sockets are longer than a NIC's (docs/guide/perf.md), or they crawl [default: dcqcn]
     #[arg(long, value_name = "LAW")]
     pub(crate) control: Option<String>,
@@ -292,6 +292,7 @@ impl Perf {
         let target = match law {
             "timely" => "t_low",
             "swift" => "base_target",
+            "theta-powertcp" => "base_rtt",
             _ => return None,
         };
         let is_told = settings.split(',').any(|pair| pair.trim().starts_with(target));

@@ -126,7 +126,7 @@ impl State {
 impl Programmed {
     /// The laws that can take over from a program: they need no agent of the port, no telemetry and no layout of their
     /// own.
-    pub const FALLBACKS: [&str; 6] = ["dcqcn", "none", "timely", "dctcp", "swift", "nscc"];
+    pub const FALLBACKS: [&str; 7] = ["dcqcn", "none", "timely", "dctcp", "theta-powertcp", "swift", "nscc"];
 
     /// The law that takes over from the program of `image` where none is named: DCQCN, where the program answers marks as
     /// DCQCN's receivers do, or hears CNPs and leaves them to the NIC to send; and else DCTCP, to which acknowledgements tell

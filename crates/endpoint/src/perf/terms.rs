@@ -29,7 +29,7 @@ pub(super) struct Terms {
 }
 
 /// The laws that are compared, by their numbers less one. A program is none of them: it may well be one of these in C.
-const LAWS: [&str; 6] = ["none", "dcqcn", "timely", "dctcp", "swift", "nscc"];
+const LAWS: [&str; 7] = ["none", "dcqcn", "timely", "dctcp", "swift", "nscc", "theta-powertcp"];
 /// A program in place of a law, and its number.
 const PROGRAM: (&str, u8) = ("program", u8::MAX);
 /// What runs at an end that was told nothing.

@@ -55,7 +55,7 @@ pub(super) struct Network {
 impl Control {
     /// Whether its law is fitted to the network.
     pub(super) fn is_fitted(&self) -> bool {
-        self.law.value == "nscc"
+        matches!(self.law.value.as_str(), "nscc" | "powertcp" | "theta-powertcp")
     }
 
     /// Tells a law that counts in packets how long they are, unless it is set; one in Rust takes any `mtu`, and a program may
@@ -71,8 +71,8 @@ impl Control {
         })
     }
 
-    /// Gives NSCC the network's round trip, and a target of as much, or of three quarters where switches trim, as its reference
-    /// simulator does: where a law that keeps the least round trip of each flow is told a longer one, flows that met a queue
+    /// Gives NSCC and both PowerTCPs the network's round trip, and NSCC a target of as much, or of three quarters where switches trim, as
+    /// its reference simulator does: where a law that keeps the least round trip of each flow is told a longer one, flows that met a queue
     /// from the beginning take it for the idle network, and give way to nobody.
     pub(super) fn fit_network(&self, law: &mut Law) {
         let Some(Network { round_trip, trims }) = self.network else { return };
@@ -138,8 +138,8 @@ fn belief(law: &Law, name: &str, switches: Option<usize>) -> Option<Belief> {
         _ => None,
     };
     let (keys, takes) = match name {
-        "hpcc" => ("base_rtt", Takes::Time(time("base_rtt")?)),
-        "nscc" => ("base_rtt", Takes::Target(time("base_rtt")?)),
+        "hpcc" | "powertcp" => ("base_rtt", Takes::Time(time("base_rtt")?)),
+        "nscc" | "theta-powertcp" => ("base_rtt", Takes::Target(time("base_rtt")?)),
         // Else its window grows as far as it is let.
         "dctcp" if value("paced") == Some(Value::Flag(true)) || count("wmax") == Some(0) => {
             ("base_rtt", Takes::Time(time("base_rtt")?))
@@ -175,9 +175,9 @@ fn hasty(law: &Law, product: &Product) -> Option<String> {
     })
 }
 
-/// What to say of HPCC where paths have more switches than it looks at.
+/// What to say of HPCC and PowerTCP where paths have more switches than they look at.
 fn unseen(law: &str, control: &Control, switches: Option<usize>) -> Option<String> {
-    let switches = switches.filter(|_| law == "hpcc")?;
+    let switches = switches.filter(|_| matches!(law, "hpcc" | "powertcp"))?;
     let name = control.elf().unwrap_or(law);
     (switches > HOPS).then(|| {
         format!(

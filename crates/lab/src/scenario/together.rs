@@ -177,7 +177,9 @@ pub(super) fn unheld_reads<'a>(
     let note = |control: &Control| {
         let law = control.law.value.as_str();
         match law {
-            "timely" | "dctcp" | "hpcc" | "swift" | "nscc" if transport.recovery == Recovery::GoBackN => {
+            "timely" | "dctcp" | "hpcc" | "powertcp" | "theta-powertcp" | "swift" | "nscc"
+                if transport.recovery == Recovery::GoBackN =>
+            {
                 Some(format!(
                     "`{law}` hears of acknowledgements, and with `transport.recovery = \"go-back-n\"` READ responses are not \
                  acknowledged: nothing holds them back. Set `transport.recovery = \"irn\"`, or another that keeps what comes out of \

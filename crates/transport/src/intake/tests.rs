@@ -79,7 +79,7 @@ proptest! {
     fn the_short_way_leads_where_the_long_way_does(
         ack_every in 1u16..4,
         kind in kinds(),
-        law in prop::sample::select(vec!["none", "dcqcn", "timely", "dctcp", "hpcc", "swift", "nscc"]),
+        law in prop::sample::select(vec!["none", "dcqcn", "timely", "dctcp", "hpcc", "powertcp", "theta-powertcp", "swift", "nscc"]),
         steps in prop::collection::vec((0u8..13, 0u8..16, -1i32..2, any::<bool>(), any::<bool>()), 1..120),
     ) {
         let (mut short, key) = engine(true, ack_every, kind, law);

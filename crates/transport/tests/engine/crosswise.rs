@@ -42,11 +42,12 @@ const RECOVERIES: [(Recovery, Layout); 10] = [
     (Recovery::Irn, Layout::Homa),
 ];
 /// The laws where neither recovery nor layout asks for one. Their round trips are those of this wire.
-const LAWS: [(&str, &[(&str, &str)]); 6] = [
+const LAWS: [(&str, &[(&str, &str)]); 7] = [
     ("none", &[]),
     ("dcqcn", &[("cnp_gap", "5us")]),
     ("timely", &[("t_low", "3us"), ("t_high", "20us"), ("min_rtt", "2us")]),
     ("dctcp", &[("first_window", "3KB"), ("base_rtt", "3us")]),
+    ("theta-powertcp", &[("base_rtt", "3us")]),
     ("swift", &[("base_target", "4us"), ("min_cwnd", "0.1")]),
     ("nscc", &[("base_rtt", "3us"), ("target", "2us")]),
 ];

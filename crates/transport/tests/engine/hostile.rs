@@ -151,13 +151,15 @@ proptest! {
 
     /// What a peer says in words is no truer than what it says in headers: of messages (layout `homa`), and of links and times (`cc`).
     #[test]
-    fn no_words_make_it_panic(seed in any::<u64>(), kind in 0usize..5, count in 1u32..400) {
+    fn no_words_make_it_panic(seed in any::<u64>(), kind in 0usize..7, count in 1u32..400) {
         let mut chance = Chance(seed);
         let cc = Cc::new(true, true, 2).unwrap();
         let (law, recovery, layout) = [
             ("homa", Recovery::GoBackN, Layout::Homa),
             ("homa", Recovery::Irn, Layout::Homa),
             ("hpcc", Recovery::GoBackN, Layout::Cc(cc)),
+            ("powertcp", Recovery::GoBackN, Layout::Cc(cc)),
+            ("theta-powertcp", Recovery::GoBackN, Layout::Cc(cc)),
             ("swift", Recovery::GoBackN, Layout::Cc(cc)),
             ("nscc", Recovery::GoBackN, Layout::Cc(cc)),
         ][kind];

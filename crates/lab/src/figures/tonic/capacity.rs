@@ -3,7 +3,7 @@
 use super::super::bench::{Bench, CAPACITY};
 use super::super::{FigureError, Measured};
 use crate::results::Results;
-use roci_control::{dcqcn, dctcp, homa, hpcc, ndp as ndp_law, nscc, swift, timely};
+use roci_control::{dcqcn, dctcp, homa, hpcc, ndp as ndp_law, nscc, powertcp, swift, timely};
 use roci_transport::delivery::{go_back_n, irn, ndp, newreno, reno, sack, srnic};
 
 /// A credit scheme: the key of its cycle, that of its state, settings, and the octets of state of what uses it.
@@ -18,6 +18,7 @@ const WINDOWED: usize =
 /// The largest law that sets a window.
 const WINDOW_LAW: usize = largest(&[
     size_of::<hpcc::State>(),
+    size_of::<powertcp::State>(),
     size_of::<dctcp::State>(),
     size_of::<swift::State>(),
     size_of::<nscc::State>(),

@@ -129,7 +129,7 @@ pub static CONTROL: Section = section(
         ),
         key(
             "fallback",
-            "`\"dcqcn\"`, `\"none\"`, `\"timely\"`, `\"dctcp\"`, `\"swift\"` or `\"nscc\"`, or a table like `control`",
+            "`\"dcqcn\"`, `\"none\"`, `\"timely\"`, `\"dctcp\"`, `\"theta-powertcp\"`, `\"swift\"` or `\"nscc\"`, or a table like `control`",
             "`\"dcqcn\"` for a program that hears of `CE`, of data or of CNPs, else `\"dctcp\"`",
             "The law that takes over a queue pair from a program that traps, takes too many cycles, sends nothing for ever or answers nonsense. Where it is `\"dcqcn\"` and the program hears neither of `CE` nor of data, the NIC answers marks with CNPs from the start, since a receiver does not learn that the sender's program has failed; the program hears them if it traces `CNP`.",
         ),
