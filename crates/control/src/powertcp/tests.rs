@@ -201,19 +201,19 @@ fn at_rest_the_queue_is_the_sum_of_all_beta_and_shares_are_equal() {
     for (state, window) in states.iter_mut().zip([20_000, 60_000, CARRIED]) {
         (state.window.window, state.window.old) = (window, window);
     }
-    let (mut queue, mut sent, carried) = (0.0, 0.0, f64::from(CARRIED));
+    let (mut queue, mut sent) = (0, 0);
     // Ten steps to a round trip.
     for step in 0..2_000u32 {
-        let windows: f64 = states.iter().map(|it| f64::from(it.window.window)).sum();
-        let arrives = windows / (1.0 + queue / carried) / 10.0;
-        let leaves = (queue + arrives).min(carried / 10.0);
+        let windows: u32 = states.iter().map(|it| it.window.window).sum();
+        let arrives = saturate(u64::from(windows) * u64::from(CARRIED) / u64::from(CARRIED + queue) / 10);
+        let leaves = (queue + arrives).min(CARRIED / 10);
         (queue, sent) = (queue + arrives - leaves, sent + leaves);
-        let told = [hop(1_000 + step * 1_300, sent as u32, queue as u32, LINK)];
+        let told = [hop(1_000 + step * 1_300, sent, queue, LINK)];
         for state in &mut states {
             hear(&law, state, &told, step);
         }
     }
-    assert!((queue / f64::from(3 * BETA) - 1.0).abs() < 0.02, "{queue}");
+    assert!((f64::from(queue) / f64::from(3 * BETA) - 1.0).abs() < 0.02, "{queue}");
     let share = f64::from(CARRIED + 3 * BETA) / 3.0;
     for state in &states {
         assert!((f64::from(state.window.window) / share - 1.0).abs() < 0.01, "{}", state.window.window);
