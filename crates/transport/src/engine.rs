@@ -362,7 +362,8 @@ impl Engine {
         if common.path != arrival.path {
             return Err(Refusal::WrongPeer);
         }
-        if shape.has(Shape::DATAGRAM) || !profile.layout.permits(opcode) {
+        // Those of other services lie between the reliable connections' and ours.
+        if (0x20..0x80).contains(&opcode.0) || !profile.layout.permits(opcode) {
             return Err(Refusal::WrongOpcode);
         }
         self.note_stamp(slot, arrival);

@@ -58,9 +58,11 @@ pub(crate) enum RethForm {
 }
 
 impl Layout {
-    /// Whether packets with `opcode` exist in this layout. The opcodes that IBTA defines exist in every one.
+    /// Whether packets with `opcode` exist in this layout. The opcodes that IBTA defines exist in every one, but those of
+    /// unreliable connections in the standard one alone.
     pub const fn permits(self, opcode: Opcode) -> bool {
         let own = match opcode.0 {
+            0x20..0x40 => matches!(self, Self::Standard),
             0..0xc0 => true,
             0xc0 => !matches!(self, Self::Standard),
             0xc1 => matches!(self, Self::Ndp),

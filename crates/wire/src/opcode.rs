@@ -4,8 +4,8 @@ use core::fmt;
 
 /// A BTH opcode: transport service in the upper three bits, operation in the lower five.
 ///
-/// Any octet is a value; [`Opcode::is_known`] tells whether RoCEv2 defines it for RC or UD, it is a CNP, or one of
-/// our own: those lie in the range 0xc0 to 0xff, which IBTA leaves to manufacturers, and each belongs to a header
+/// Any octet is a value; [`Opcode::is_known`] tells whether RoCEv2 defines it for RC, UC or UD, it is a CNP, or
+/// one of our own: those lie in the range 0xc0 to 0xff, which IBTA leaves to manufacturers, and each belongs to a header
 /// layout ([`crate::layout::Layout::permits`]).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Opcode(pub u8);
@@ -111,6 +111,18 @@ impl Opcode {
     pub const FETCH_ADD: Self = Self(0x14);
     pub const SEND_LAST_INVALIDATE: Self = Self(0x16);
     pub const SEND_ONLY_INVALIDATE: Self = Self(0x17);
+    pub const UC_SEND_FIRST: Self = Self(0x20);
+    pub const UC_SEND_MIDDLE: Self = Self(0x21);
+    pub const UC_SEND_LAST: Self = Self(0x22);
+    pub const UC_SEND_LAST_IMMEDIATE: Self = Self(0x23);
+    pub const UC_SEND_ONLY: Self = Self(0x24);
+    pub const UC_SEND_ONLY_IMMEDIATE: Self = Self(0x25);
+    pub const UC_WRITE_FIRST: Self = Self(0x26);
+    pub const UC_WRITE_MIDDLE: Self = Self(0x27);
+    pub const UC_WRITE_LAST: Self = Self(0x28);
+    pub const UC_WRITE_LAST_IMMEDIATE: Self = Self(0x29);
+    pub const UC_WRITE_ONLY: Self = Self(0x2a);
+    pub const UC_WRITE_ONLY_IMMEDIATE: Self = Self(0x2b);
     pub const UD_SEND_ONLY: Self = Self(0x64);
     pub const UD_SEND_ONLY_IMMEDIATE: Self = Self(0x65);
     /// The RoCEv2 congestion notification packet (IBTA Annex A17.9.3).
@@ -142,7 +154,14 @@ impl Opcode {
         EXTENSIONS[self.0 as usize] as usize
     }
 
-    /// Whether RoCEv2 defines it for RC or UD, it is a CNP, or it is one of our own.
+    /// Whether it belongs to an unreliable connection: the operation of a SEND or WRITE of a reliable one, with another
+    /// service in the upper three bits.
+    #[inline]
+    pub const fn is_unreliable_connection(self) -> bool {
+        self.0 >= Self::UC_SEND_FIRST.0 && self.0 <= Self::UC_WRITE_ONLY_IMMEDIATE.0
+    }
+
+    /// Whether RoCEv2 defines it for RC, UC or UD, it is a CNP, or it is one of our own.
     pub const fn is_known(self) -> bool {
         self.shape().has(Shape::KNOWN)
     }
@@ -180,6 +199,18 @@ impl fmt::Display for Opcode {
             0x14 => "FETCH_ADD",
             0x16 => "SEND_LAST_INVALIDATE",
             0x17 => "SEND_ONLY_INVALIDATE",
+            0x20 => "UC_SEND_FIRST",
+            0x21 => "UC_SEND_MIDDLE",
+            0x22 => "UC_SEND_LAST",
+            0x23 => "UC_SEND_LAST_IMMEDIATE",
+            0x24 => "UC_SEND_ONLY",
+            0x25 => "UC_SEND_ONLY_IMMEDIATE",
+            0x26 => "UC_WRITE_FIRST",
+            0x27 => "UC_WRITE_MIDDLE",
+            0x28 => "UC_WRITE_LAST",
+            0x29 => "UC_WRITE_LAST_IMMEDIATE",
+            0x2a => "UC_WRITE_ONLY",
+            0x2b => "UC_WRITE_ONLY_IMMEDIATE",
             0x64 => "UD_SEND_ONLY",
             0x65 => "UD_SEND_ONLY_IMMEDIATE",
             0x81 => "CNP",
@@ -249,6 +280,12 @@ const SHAPES: [Shape; 256] = {
     while i < entries.len() {
         table[entries[i].0.0 as usize] = entries[i].1.with(S::KNOWN);
         i += 1;
+    }
+    // An unreliable connection's SENDs and WRITEs carry what a reliable one's do.
+    let mut connected = Opcode::UC_SEND_FIRST;
+    while connected.is_unreliable_connection() {
+        table[connected.0 as usize] = table[(connected.0 - Opcode::UC_SEND_FIRST.0) as usize];
+        connected.0 += 1;
     }
     // The packets of Homa and of laws carry nothing but their layout's words.
     let mut agent = Opcode::HOMA_GRANT.0;

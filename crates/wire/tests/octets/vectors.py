@@ -61,6 +61,9 @@ def transports():
     yield "COMPARE_SWAP", bth(0x13, struct.pack(">QIQQ", 0x1000, 0x2A, 0x1111222233334444, 0x5555666677778888), ackreq=1)
     yield "FETCH_ADD", bth(0x14, struct.pack(">QIQQ", 0x1008, 0x2A, 1, 0), ackreq=1)
     yield "ATOMIC_ACKNOWLEDGE", bth(0x12, struct.pack(">IQ", 0x1F00000A, 0x99AABBCCDDEEFF00))
+    yield "UC_SEND_FIRST", bth(0x20, payload=PAYLOAD[:1024])
+    yield "UC_SEND_LAST_IMMEDIATE", bth(0x23, struct.pack(">I", 0xDEADBEEF), PAYLOAD[:7], solicited=1)
+    yield "UC_WRITE_ONLY-ODD", bth(0x2A, reth(0x1000, 0x2A, 13), PAYLOAD[:13])
     yield "UD_SEND_ONLY", bth(0x64, struct.pack(">II", 0x80010000, 1), PAYLOAD[:256], dqpn=1)
     yield "CNP", cnp(0x11)
 

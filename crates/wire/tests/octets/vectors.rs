@@ -29,7 +29,7 @@ fn both<'a>(frames: &'a BTreeMap<&'static str, Vec<u8>>, name: &str) -> [Packet<
 #[test]
 fn every_frame_parses_and_is_emitted_octet_for_octet() {
     let frames = frames();
-    assert_eq!(frames.len(), 43);
+    assert_eq!(frames.len(), 49);
     for (name, frame) in &frames {
         let packet = parse(frame).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut buffer = [0xaa; 4300];
@@ -166,6 +166,10 @@ fn a_packet_is_one_line() {
     assert_eq!(
         line("v4-WRITE_FIRST"),
         "10.0.0.1 > 10.0.0.2 WRITE_FIRST qpn 17 psn 16777214 va 0x123456789abcdef rkey 0x2a length 8192 payload 1024"
+    );
+    assert_eq!(
+        line("v4-UC_WRITE_ONLY-ODD"),
+        "10.0.0.1 > 10.0.0.2 UC_WRITE_ONLY qpn 17 psn 16777214 va 0x1000 rkey 0x2a length 13 payload 13"
     );
     assert_eq!(line("v6-CNP"), "fd00::1 > fd00::2 CNP qpn 17 psn 0 becn");
     assert_eq!(line("v4-RNR-NAK"), "10.0.0.1 > 10.0.0.2 ACKNOWLEDGE qpn 17 psn 6 RNR-NAK 640us msn 7");
