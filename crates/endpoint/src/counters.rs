@@ -30,12 +30,14 @@ pub struct Counters {
     pub ecn_marked: u64,
     /// Events that a deferred law never heard of, because too many waited for it.
     pub unheard: u64,
-    /// Packets acknowledged.
+    /// Messages of an unreliable connection that came in part, or that nothing could take, and were dropped.
+    pub dropped: u64,
+    /// Packets acknowledged; where nobody acknowledges, sent.
     pub acknowledged: u64,
 }
 
 /// What the engine has of them, in their order.
-type Seen = [u32; 10];
+type Seen = [u32; 11];
 
 /// The packets of a shard, sent and received, after which it looks at the counters of its queue pairs, and what one has to have gained
 /// to be added up then: none gains more than one for each packet, so none has gained 2³² before it is looked at again.
@@ -44,7 +46,7 @@ const EVERY: u64 = 1 << 30;
 /// What was counted until the engine's counters were looked at last, and what they were then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    until: [u64; 10],
+    until: [u64; 11],
     seen: Seen,
 }
 
@@ -59,10 +61,10 @@ impl Tally {
 
 fn look(engine: &Engine, place: u32) -> Seen {
     let qpn = inner(place);
-    let Counted { packets, retransmitted, repeated, timeouts, naks, rnr, cnps, ecn_marked, unheard } =
+    let Counted { packets, retransmitted, repeated, timeouts, naks, rnr, cnps, ecn_marked, unheard, dropped } =
         engine.counters(qpn);
     let acknowledged = engine.query(qpn).map_or(0, |status| status.acknowledged);
-    [packets, retransmitted, repeated, timeouts, naks, rnr, cnps, ecn_marked, unheard, acknowledged]
+    [packets, retransmitted, repeated, timeouts, naks, rnr, cnps, ecn_marked, unheard, acknowledged, dropped]
 }
 
 impl Entry {
@@ -70,8 +72,19 @@ impl Entry {
     pub(crate) fn counters(&self, engine: &Engine, place: u32) -> Counters {
         let mut tally = self.tally.as_deref().copied().unwrap_or_default();
         tally.add(look(engine, place));
-        let [packets, retransmitted, repeated, timeouts, naks, rnr, cnps, ecn_marked, unheard, acknowledged] =
-            tally.until;
+        let [
+            packets,
+            retransmitted,
+            repeated,
+            timeouts,
+            naks,
+            rnr,
+            cnps,
+            ecn_marked,
+            unheard,
+            acknowledged,
+            dropped,
+        ] = tally.until;
         Counters {
             packets,
             octets: self.octets,
@@ -83,6 +96,7 @@ impl Entry {
             cnps,
             ecn_marked,
             unheard,
+            dropped,
             acknowledged,
         }
     }

@@ -27,6 +27,8 @@ pub(crate) struct Aside {
     pub(crate) put_offs: PutOffs,
     pub(crate) naks: u32,
     pub(crate) rnr: u32,
+    /// As receiver of an unreliable connection, messages that were dropped.
+    pub(crate) dropped: u32,
     /// The number of the last message that the responder has said it has a receive request for, if it says so, modulo 2²⁴.
     pub(crate) limit: Option<u32>,
     /// How it says so.

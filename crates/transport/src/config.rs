@@ -5,7 +5,7 @@ use crate::state::{QpState, Transition};
 use alloc::format;
 use alloc::string::String;
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
-use roci_wire::Layout;
+use roci_wire::{Layout, Opcode};
 
 /// An engine's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,14 +46,28 @@ impl EngineConfig {
     }
 }
 
-/// The service of a queue pair.
+/// The service of a queue pair, with the upper three bits of its opcodes (IBTA Vol 1 §9.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Service {
     /// Reliable connection.
     #[default]
-    Rc,
+    Rc = 0x00,
+    /// Unreliable connection: SENDs and WRITEs to one peer that nobody acknowledges. A request ends as its last packet leaves, and of a
+    /// message of which a packet is lost the rest is dropped; a WRITE may have been placed in part then. It has the standard layout, no
+    /// recovery, and a law that needs no acknowledgements, as [`dcqcn`](roci_control::Dcqcn); what is said of timeouts, retries,
+    /// windows, READs and atomics is without effect.
+    Uc = 0x20,
     /// Unreliable datagram.
-    Ud,
+    Ud = 0x60,
+}
+
+impl Service {
+    /// The opcode of this service for `opcode` of a reliable connection, or itself where it is of this service already.
+    #[inline]
+    pub(crate) const fn opcode(self, opcode: Opcode) -> Opcode {
+        Opcode(opcode.0 | self as u8)
+    }
 }
 
 /// The recovery programs.
@@ -294,6 +308,18 @@ pub struct Change {
     pub max_dest_rd_atomic: Option<u8>,
     /// The queue key, for datagrams.
     pub q_key: Option<u32>,
+}
+
+impl Change {
+    /// Whether it changes what is about answers, which an unreliable connection has none of.
+    pub(crate) const fn is_of_answers(&self) -> bool {
+        self.timeout.is_some()
+            || self.retry.is_some()
+            || self.rnr_retry.is_some()
+            || self.min_rnr_timer.is_some()
+            || self.max_rd_atomic.is_some()
+            || self.max_dest_rd_atomic.is_some()
+    }
 }
 
 /// Why a queue pair could not be made or changed. Nothing has changed then.

@@ -356,8 +356,10 @@ impl Engine {
         }
         let opcode = arrival.header.opcode;
         let shape = opcode.shape();
-        if profile.service == Service::Ud {
-            return self.on_datagram(now, slot, arrival, reaction);
+        match profile.service {
+            Service::Rc => {}
+            Service::Uc => return self.on_unreliable(now, slot, arrival, reaction),
+            Service::Ud => return self.on_datagram(now, slot, arrival, reaction),
         }
         if common.path != arrival.path {
             return Err(Refusal::WrongPeer);

@@ -3,7 +3,7 @@
 
 use crate::credit::flight::Flights;
 use crate::engine::Engine;
-use crate::queue::Kind;
+use crate::queue::flag;
 use roci_units::Instant;
 
 impl Engine {
@@ -11,7 +11,8 @@ impl Engine {
     #[cold]
     pub(crate) fn admits_flight(&mut self, slot: usize, work: u32) -> bool {
         let path = self.qps[slot].common.path;
-        let counts = self.sends.get(work).kind != Kind::Datagram;
+        let work = self.sends.get(work);
+        let counts = work.kind.is_read_or_atomic() || !work.has(flag::LEAVES);
         self.flights.as_mut().is_none_or(|flights| !counts || flights.admit(slot, path))
     }
 

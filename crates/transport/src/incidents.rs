@@ -1,7 +1,7 @@
 //! What happens to queues besides the ends of requests: asynchronous events (IBTA Vol 1 §11.6.3).
 
 use crate::arrival::Arrival;
-use crate::config::Srq;
+use crate::config::{Service, Srq};
 use crate::engine::Engine;
 use crate::qp::Standing;
 use crate::queue::{Kind, RecvQueue, SendWork, flag};
@@ -137,8 +137,11 @@ impl Engine {
     #[cold]
     pub(crate) fn unpark_by(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) {
         if self.awaits_first(slot) {
-            let is_request = !arrival.header.opcode.shape().has(Shape::RESPONSE);
-            if !is_request || arrival.header.psn != Psn::new(self.qps[slot].responder.expected) {
+            let shape = arrival.header.opcode.shape();
+            let is_next = arrival.header.psn == Psn::new(self.qps[slot].responder.expected);
+            // On an unreliable connection the first packet of any message is one that may come next.
+            let begins = self.profile(slot).service == Service::Uc && shape.has(Shape::FIRST);
+            if shape.has(Shape::RESPONSE) || !is_next && !begins {
                 return;
             }
             self.tell_incident(Incident::Established(self.qps[slot].common.qpn));

@@ -492,7 +492,7 @@ impl Engine {
         }
     }
 
-    fn count_mark(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) {
+    pub(crate) fn count_mark(&mut self, now: Instant, slot: usize, arrival: &Arrival<'_>) {
         self.qps[slot].common.ecn_marked = self.qps[slot].common.ecn_marked.wrapping_add(1);
         if self.hears(slot, Class::CE) && !self.notifies(now, slot) {
             let event = self.packet_event(now, slot, arrival, Class::CE);

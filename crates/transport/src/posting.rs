@@ -103,8 +103,10 @@ impl Engine {
         if datagram != (profile.service == Service::Ud) {
             return Err(PostError::Operation);
         }
+        let answered = profile.service == Service::Rc;
         let mut needs = Access::NONE;
         match request.operation {
+            Operation::Send(Tail::Invalidate(_)) if !answered => return Err(PostError::Operation),
             Operation::Send(_) => {}
             Operation::Write { tail, .. } | Operation::Datagram { tail, .. } => {
                 if matches!(tail, Tail::Invalidate(_)) {
@@ -113,6 +115,11 @@ impl Engine {
                 if datagram && request.length > u32::from(profile.mtu) {
                     return Err(PostError::Length(request.length));
                 }
+            }
+            Operation::Read { .. } | Operation::FetchAdd { .. } | Operation::CompareSwap { .. }
+                if !answered =>
+            {
+                return Err(PostError::Operation);
             }
             Operation::Read { .. } => {
                 needs = Access::LOCAL_WRITE;

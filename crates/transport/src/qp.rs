@@ -77,6 +77,7 @@ impl Qp {
     #[inline]
     pub(crate) fn set_window(&mut self, profile: &Profile, window: u32) {
         self.end_run(profile.ring);
+        let window = profile.window(window);
         self.requester.window = window;
         self.common.asks_every = profile.asks_every_at(self.requester.pacer.rate_kbps(), window);
     }
@@ -368,7 +369,9 @@ impl ShortWay {
         let deferred = config.deferred.placement || config.deferred.ack_after_placement;
         match (config.service, config.recovery, config.layout) {
             (Service::Rc, Recovery::GoBackN, Layout::Standard) if !deferred => Self::All,
-            (Service::Ud, ..) | (_, Recovery::Ndp, _) | (.., Layout::Homa | Layout::Ndp) => Self::None,
+            (Service::Uc | Service::Ud, ..) | (_, Recovery::Ndp, _) | (.., Layout::Homa | Layout::Ndp) => {
+                Self::None
+            }
             (.., Layout::Cc(_)) => Self::Acknowledgements,
             (_, recovery, _) if recovery.owns_window() => Self::InWindow,
             _ => Self::InOrder,
@@ -469,26 +472,35 @@ impl Profile {
         u8::try_from(quarter / u128::from(packet)).map_or(most, |packets| packets.max(1))
     }
 
+    /// What of the window that a law gives counts: an unreliable connection has none, for nothing would open it again.
+    #[inline(always)]
+    pub(crate) const fn window(&self, window: u32) -> u32 {
+        if matches!(self.service, Service::Uc) { Credit::UNLIMITED } else { window }
+    }
+
     /// The MTU is another one.
     pub(crate) const fn set_mtu(&mut self, mtu: u16) {
         (self.mtu, self.middle_octets) = (mtu, middle_octets_streamed(self.layout, mtu));
-        self.middles = Middle::all(self.layout, mtu, self.priority);
+        self.middles = Middle::all(self.service, self.layout, mtu, self.priority);
     }
 
     /// Of a queue pair whose bitmaps are `bitmap` packets long.
     pub(crate) const fn new(config: &QpConfig, bitmap: u32) -> Self {
+        // What nobody acknowledges waits for nothing.
+        let unanswered = matches!(config.service, Service::Uc);
         let lone_writes = config.lone_writes
+            && !unanswered
             && matches!(config.layout, Layout::Standard)
             && matches!(config.recovery, Recovery::GoBackN);
         let most = if config.recovery.keeps_out_of_order() { bitmap } else { MAX_OUTSTANDING };
-        let wanted = config.max_in_flight;
+        let wanted = if unanswered { 0 } else { config.max_in_flight };
         let max_in_flight = if wanted == 0 || wanted > most { most } else { wanted };
         // Twice in what may be in flight, as in a window.
         let half = if max_in_flight < 2 { 1 } else { max_in_flight / 2 };
-        let every = config.ack_every as u32;
+        let every = if unanswered { 1 } else { config.ack_every as u32 };
         let asks_every = if every < half { every } else { half };
         Self {
-            timeout: config.timeout,
+            timeout: if unanswered { Span::ZERO } else { config.timeout },
             pd: config.pd,
             srq: config.srq,
             q_key: config.q_key,
@@ -513,13 +525,13 @@ impl Profile {
             max_dest_rd_atomic: config.max_dest_rd_atomic,
             deferred: config.deferred,
             lone_writes,
-            probes: config.probes && matches!(config.recovery, Recovery::GoBackN),
+            probes: config.probes && !unanswered && matches!(config.recovery, Recovery::GoBackN),
             credits: config.credits
                 && config.srq.is_none()
                 && matches!(config.service, Service::Rc)
                 && !matches!(config.layout, Layout::Ndp | Layout::Homa),
             short: ShortWay::of(config),
-            middles: Middle::all(config.layout, config.mtu, config.priority),
+            middles: Middle::all(config.service, config.layout, config.mtu, config.priority),
         }
     }
 }
@@ -556,7 +568,7 @@ impl Requester {
             current: NONE,
             ssn: 0,
             in_flight: 0,
-            window: credit.window,
+            window: profile.window(credit.window),
             pacer: Pacer::new(Span::ZERO),
             deadline: Instant::NEVER,
             standing: Standing::EMPTY,

@@ -29,6 +29,8 @@ pub(crate) mod flag {
     pub(crate) const NUMBERED: u8 = 32;
     /// All responses of a READ have come, or the result of an atomic, where READ responses are acknowledged on their own.
     pub(crate) const ANSWERED: u8 = 64;
+    /// Of a datagram and of all requests of an unreliable connection, which nobody answers: it ends as its last packet leaves.
+    pub(crate) const LEAVES: u8 = ANSWERED;
     /// Its packets, but the first and the last, are all alike: full, and with nothing that a law or a layout adds to one
     /// of them.
     pub(crate) const STREAMS: u8 = 128;

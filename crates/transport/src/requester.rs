@@ -119,20 +119,16 @@ impl Engine {
             }
         }
         if let Some(flights) = &mut self.flights
-            && work.kind != Kind::Datagram
+            && !work.has(flag::LEAVES)
         {
             flights.sent(slot, plan.packets.into());
         }
-        if work.kind == Kind::Datagram {
+        if work.has(flag::LEAVES) {
+            draft.last_flags = draft.last_flags.without(Flags::ACK_REQUEST);
             requester.una = end;
             requester.in_flight = 0;
-            self.pop_work(slot);
-            if work.has(flag::SIGNALED) {
-                let qpn = self.qps[slot].common.qpn;
-                self.tell(done(work.id, qpn, work.kind, work.length));
-                // It ends as it leaves, and nothing may come any more upon which the caller would ask for completions: it
-                // is called at once.
-                self.set_deadline(slot, now);
+            if last {
+                self.leave(now, slot, &work);
             }
         } else {
             self.time_request(now, slot);
@@ -146,6 +142,18 @@ impl Engine {
         draft
     }
 
+    /// The oldest request ends with its last packet, which leaves now.
+    #[inline(never)]
+    fn leave(&mut self, now: Instant, slot: usize, work: &SendWork) {
+        self.pop_work(slot);
+        if work.has(flag::SIGNALED) {
+            let qpn = self.qps[slot].common.qpn;
+            self.tell(done(work.id, qpn, work.kind, work.length));
+            // Nothing may come any more upon which the caller would ask for completions: it is called at once.
+            self.set_deadline(slot, now);
+        }
+    }
+
     /// Makes the packets that were planned.
     #[inline(always)]
     pub(crate) fn request(&self, slot: usize, plan: &Plan, draft: &Draft, words: Option<Words>) -> Segment {
@@ -155,6 +163,7 @@ impl Engine {
         let at = plan.at.wrapping_sub(work.first);
         let lone = profile.is_lone(work);
         let (opcode, last_opcode) = opcodes(work, at == 0, draft.last, plan.packets, lone);
+        let (opcode, last_opcode) = (profile.service.opcode(opcode), profile.service.opcode(last_opcode));
         let offset = at * u32::from(profile.mtu);
         let mut header = Header::new(opcode, common.peer, Psn::new(plan.at));
         header.payload = payload_of(plan.length, profile.mtu);
@@ -180,7 +189,6 @@ impl Engine {
             }
             Kind::Datagram => {
                 path = work.va;
-                header.flags = header.flags.without(Flags::ACK_REQUEST);
                 header.dest_qpn = work.datagram_qpn();
                 header.set_immediate(work.immediate);
                 header.set_deth(Deth { q_key: work.rkey, source_qpn: common.qpn });
@@ -204,7 +212,7 @@ impl Engine {
         Segment {
             header,
             last_opcode,
-            last_flags: if work.kind == Kind::Datagram { header.flags } else { draft.last_flags },
+            last_flags: draft.last_flags,
             path,
             source,
             length: plan.length,

@@ -250,7 +250,14 @@ impl Engine {
     }
 
     /// Ends the receive request in use.
-    fn end_recv(&mut self, slot: usize, status: Status, tail: Tail, solicited: bool, kind: CompletionKind) {
+    pub(crate) fn end_recv(
+        &mut self,
+        slot: usize,
+        status: Status,
+        tail: Tail,
+        solicited: bool,
+        kind: CompletionKind,
+    ) {
         let responder = &mut self.qps[slot].responder;
         let recv = core::mem::replace(&mut responder.recv, NONE);
         responder.receives = responder.receives.saturating_sub(1);
@@ -621,7 +628,7 @@ impl Engine {
 
 /// Whether a packet may come at this place of a message: a first one between messages, others within their own.
 #[inline]
-fn fits_message(duties: Duties, shape: Shape) -> bool {
+pub(crate) fn fits_message(duties: Duties, shape: Shape) -> bool {
     if shape.has(Shape::FIRST) {
         !duties.meets(Duties::SENDING.with(Duties::WRITING))
     } else if shape.has(Shape::WRITE) {

@@ -169,7 +169,7 @@ const fn place_at(header: &mut Header, layout: Layout, packets: u32, before: u32
 /// The opcode of the packets between first and last of a message that `opcode` belongs to.
 const fn middle_of(opcode: Opcode) -> Opcode {
     let shape = opcode.shape();
-    if shape.has(Shape::FIRST) && shape.has(Shape::LAST) {
+    let middle = if shape.has(Shape::FIRST) && shape.has(Shape::LAST) {
         opcode
     } else if shape.has(Shape::SEND) {
         Opcode::SEND_MIDDLE
@@ -177,7 +177,9 @@ const fn middle_of(opcode: Opcode) -> Opcode {
         Opcode::WRITE_MIDDLE
     } else {
         Opcode::READ_RESPONSE_MIDDLE
-    }
+    };
+    // The upper three bits are the service's.
+    Opcode(middle.0 | opcode.0 & 0xe0)
 }
 
 /// A law's event that the engine has asked the NIC to run.

@@ -1,7 +1,7 @@
 //! Making, changing and ending queue pairs.
 
 use crate::agent::PortAgent;
-use crate::config::{Change, QpConfig, QpError, Recovery};
+use crate::config::{Change, QpConfig, QpError, Recovery, Service};
 use crate::credit::Pacer;
 use crate::engine::{Engine, FIRST_QPN, PLACE_BITS, TIMER_ACK, TIMER_SEND, direct};
 use crate::incidents::Incident;
@@ -12,7 +12,7 @@ use crate::state::{QpState, Transition};
 use crate::timer::TimerId;
 use crate::work::{Completion, CompletionKind, Status, Tail};
 use alloc::vec::Vec;
-use roci_control::{Class, Credit};
+use roci_control::{Class, Credit, Law};
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::{Layout, rnr_timer};
 
@@ -33,7 +33,7 @@ pub struct QpStatus {
     pub receive_psn: Psn,
     /// Octets of payload sent and not acknowledged.
     pub in_flight: u32,
-    /// Packets acknowledged since the queue pair was made, modulo 2³².
+    /// Packets acknowledged since the queue pair was made, modulo 2³²; where nobody acknowledges, sent.
     pub acknowledged: u32,
     /// The rate of its pacer in kb/s, the window and the tokens that the law gives it.
     pub credit: Credit,
@@ -55,6 +55,8 @@ pub struct Counters {
     pub timeouts: u32,
     /// NAKs for a sequence received, selective ones included.
     pub naks: u32,
+    /// Messages of an unreliable connection that came in part, or that nothing could take, and were dropped.
+    pub dropped: u32,
     /// RNR NAKs received.
     pub rnr: u32,
     /// CNPs received.
@@ -162,6 +164,9 @@ impl Engine {
         if config.srq.is_some_and(|srq| srq.0 as usize >= self.shared.len()) {
             return Err(QpError::Missing("shared receive queue"));
         }
+        if config.service == Service::Uc {
+            return self.check_unreliable(config);
+        }
         let selective = config.recovery.keeps_out_of_order();
         match config.layout {
             layout if (layout == Layout::Ndp) != (config.recovery == Recovery::Ndp) => {
@@ -179,6 +184,28 @@ impl Engine {
                                        out of order goes, nor which packet drew a NAK",
             )),
         }
+    }
+
+    /// What an unreliable connection cannot have.
+    fn check_unreliable(&self, config: &QpConfig) -> Result<(), QpError> {
+        if config.layout != Layout::Standard {
+            return Err(QpError::Conflict("an unreliable connection has the standard layout"));
+        }
+        if config.recovery != Recovery::GoBackN {
+            return Err(QpError::Conflict(
+                "an unreliable connection sends nothing again, and has no recovery",
+            ));
+        }
+        let hears = self.laws.law(config.law).map_or(Class::NONE, Law::traces);
+        if hears
+            .meets(Class::ARRIVED.with(Class::LOSS).with(Class::MESSAGE).without(Class::CE.with(Class::CNP)))
+        {
+            return Err(QpError::Conflict(
+                "nobody acknowledges the packets of an unreliable connection, and its law needs acknowledgements or grants: \
+                 dcqcn and none need neither",
+            ));
+        }
+        Ok(())
     }
 
     /// The number of a profile with these attributes: one that has them, one that nobody has any more, or a new one. Peers have a say in
@@ -240,6 +267,11 @@ impl Engine {
             Some(way) => state.after(way).ok_or(QpError::Transition(state, way))?,
         };
         let mut profile = *self.profile(slot);
+        if profile.service == Service::Uc && change.is_of_answers() {
+            return Err(QpError::Conflict(
+                "an unreliable connection has no timeout, retries, READs or atomics",
+            ));
+        }
         for (value, kept) in [
             (change.retry, &mut profile.retry),
             (change.rnr_retry, &mut profile.rnr_retry),
@@ -414,11 +446,12 @@ impl Engine {
         (common.law, common.hears) = (law, hears);
         common.facts.put(Facts::COUNTS, self.laws.counts(law));
         common.facts.put(Facts::PACED, credit.rate_kbps != Credit::UNLIMITED);
-        (requester.window, requester.priority) = (credit.window, priority.map_or(usual, |own| own.min(7)));
+        let profile = &self.profiles[usize::from(common.profile)];
+        requester.window = profile.window(credit.window);
+        requester.priority = priority.map_or(usual, |own| own.min(7));
         requester.pacer.set_rate(now, Credit::UNLIMITED);
         requester.pacer.set_rate(now, credit.rate_kbps);
-        common.asks_every =
-            self.profiles[usize::from(common.profile)].asks_every_at(credit.rate_kbps, credit.window);
+        common.asks_every = profile.asks_every_at(credit.rate_kbps, credit.window);
         if limits {
             requester.notes.set(Notes::LAW_CREDIT);
         } else {
@@ -451,7 +484,7 @@ impl Engine {
             path: common.path,
             send_psn: Psn::new(requester.high),
             receive_psn: Psn::new(self.qps[slot].responder.expected),
-            in_flight: requester.in_flight,
+            in_flight: if self.profile(slot).service == Service::Rc { requester.in_flight } else { 0 },
             acknowledged: requester.una.wrapping_sub(common.base),
             credit: self.credit(slot),
             congestion_window: self.congestion_window(slot),
@@ -478,6 +511,7 @@ impl Engine {
             repeated: trouble.map_or(0, |aside| aside.repeated),
             timeouts: trouble.map_or(0, |aside| aside.timeouts),
             naks: trouble.map_or(0, |aside| aside.naks),
+            dropped: trouble.map_or(0, |aside| aside.dropped),
             rnr: trouble.map_or(0, |aside| aside.rnr),
             unheard: trouble.map_or(0, |aside| aside.unheard),
             cnps: common.cnps,

@@ -4,6 +4,7 @@
 //! What is kept is its fill, the number of packets that the window has let through and that wait for the pacer or
 //! the law. They are sent whatever becomes of the window, and in their order; a retransmission goes before them.
 
+use crate::config::Service;
 use crate::engine::{Engine, TIMER_SEND};
 use crate::incidents::goes_on;
 use crate::opcodes::request_opcodes;
@@ -505,6 +506,9 @@ impl Engine {
         // The quick way asks for no room under way.
         let streams = self.flights.is_none() && profile.streams(work);
         work.flags |= if streams { flag::NUMBERED | flag::STREAMS } else { flag::NUMBERED };
+        if profile.service != Service::Rc {
+            work.flags |= flag::LEAVES;
+        }
         work.first = requester.high;
         work.end = requester.high.wrapping_add(packets);
         let common = &mut self.qps[slot].common;

@@ -102,7 +102,7 @@ impl DeviceInner {
             rows.push((labels, entry.counters(&core.engine, place), status));
         });
         type Read = fn(&Counters) -> u64;
-        let counters: [(&str, &str, Read); 10] = [
+        let counters: [(&str, &str, Read); 11] = [
             ("qp_packets_total", "Data packets sent, again or not.", |c| c.packets),
             ("qp_payload_bytes_total", "Payload in them.", |c| c.octets),
             ("qp_retransmitted_total", "Data packets sent again.", |c| c.retransmitted),
@@ -116,6 +116,11 @@ impl DeviceInner {
             ("qp_rnr_total", "RNR NAKs received.", |c| c.rnr),
             ("qp_cnps_total", "Congestion notifications received.", |c| c.cnps),
             ("qp_ecn_marked_total", "Data packets received with CE.", |c| c.ecn_marked),
+            (
+                "qp_dropped_total",
+                "Messages of unreliable connections that came in part, or that nothing could take.",
+                |c| c.dropped,
+            ),
             ("qp_acknowledged_total", "Packets acknowledged.", |c| c.acknowledged),
         ];
         for (name, help, read) in counters {

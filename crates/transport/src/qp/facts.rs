@@ -94,6 +94,8 @@ bits! {
         WRITING = 32,
         /// The queue pair has failed by a request that it refused: the responses before it and the NAK still go.
         DRAINING = 64,
+        /// On an unreliable connection: what comes before the first packet of a message is of one that is dropped.
+        DROPPING = 128,
     }
 }
 

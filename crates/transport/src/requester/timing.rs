@@ -1,5 +1,6 @@
 //! When a request is given up for lost, and what is done then.
 
+use crate::config::Service;
 use crate::delivery::program::Event as Loss;
 use crate::engine::{Engine, TIMER_ACK};
 use crate::qp::{Facts, Notes, Qp, Standing};
@@ -154,6 +155,11 @@ impl Engine {
         if deadline > now {
             // It was set before: what is in flight now has no say in it.
             self.arm_ack_timer(slot, deadline);
+            return;
+        }
+        if self.profile(slot).service != Service::Rc {
+            // Nobody answers: it was set for the caller to ask for completions.
+            self.qps[slot].requester.deadline = Instant::NEVER;
             return;
         }
         if let Some(later) = self.qps[slot].put_off(self.profile(slot)) {

@@ -17,7 +17,7 @@ use roci_wire::{Aeth, AtomicEth, Cc, Deth, Flags, Header, Layout, NakCode, Opcod
 fn forged(chance: &mut Chance, key: u32, base: u32) -> Header {
     let mut header = Header::new(
         Opcode(chance.below(256) as u8),
-        Qpn::new(2 + chance.below(3) as u32),
+        Qpn::new(2 + chance.below(4) as u32),
         Psn::new(base.wrapping_add(chance.below(24) as u32).wrapping_sub(8)),
     );
     header.flags = Flags(chance.below(256) as u8);
@@ -63,11 +63,11 @@ fn engine(recovery: Recovery) -> (Engine, u32) {
         Recovery::Ndp => Layout::Ndp,
         _ => Layout::Irn,
     };
-    for (n, service) in [Service::Rc, Service::Rc, Service::Ud].into_iter().enumerate() {
+    for (n, service) in [Service::Rc, Service::Rc, Service::Ud, Service::Uc].into_iter().enumerate() {
         let qpn = Some(Qpn::new(2 + n as u32));
         let peer = Qpn::new(9);
         let (layout, recovery) =
-            if service == Service::Ud { (Layout::Standard, Recovery::GoBackN) } else { (layout, recovery) };
+            if service == Service::Rc { (layout, recovery) } else { (Layout::Standard, Recovery::GoBackN) };
         let law = u16::from(recovery == Recovery::Ndp);
         engine.create_qp(QpConfig { qpn, peer, service, layout, recovery, law, ..config() }).unwrap();
     }
@@ -89,7 +89,7 @@ proptest! {
         let mut now = Instant::ZERO;
         for step in 0..count {
             now += roci_units::Span::from_nanos(chance.below(100_000));
-            let qpn = Qpn::new(2 + chance.below(2) as u32);
+            let qpn = Qpn::new([2, 3, 5][chance.below(3) as usize]);
             match chance.below(6) {
                 0 => {
                     let rkey = key;
@@ -104,7 +104,7 @@ proptest! {
                 }
                 1 => {
                     let recv = RecvRequest { id: 1, address: 0, length: 2 * MTU, lkey: 0 };
-                    let _ = engine.post_recv(Qpn::new(2 + chance.below(3) as u32), recv);
+                    let _ = engine.post_recv(Qpn::new(2 + chance.below(4) as u32), recv);
                 }
                 2 => engine.wake(now),
                 3 => drop(engine.transmit(now)),

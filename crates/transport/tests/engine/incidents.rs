@@ -3,8 +3,8 @@
 use crate::pair::{Client, Fate, Node, Pair, Server};
 use crate::scripts::{MTU, config, request};
 use roci_transport::{
-    Change, Engine, EngineConfig, Incident, Operation, QpConfig, QpState, RecvRequest, RecvTarget, Srq,
-    Status, Tail, Transition,
+    Change, Engine, EngineConfig, Incident, Operation, QpConfig, QpState, RecvRequest, RecvTarget, Service,
+    Srq, Status, Tail, Transition,
 };
 use roci_units::{Psn, Span};
 use roci_wire::{NakCode, Opcode};
@@ -112,6 +112,23 @@ fn a_connection_is_established_once_by_the_first_request_in_order_while_in_rtr()
     pair.post(Server, request(4, SEND, 0, MTU));
     pair.run();
     assert_eq!((told(&mut pair.server), pair.server.ended()), (vec![], vec![(4, Status::Success)]));
+}
+
+#[test]
+fn an_unreliable_connection_is_established_by_the_first_message_of_which_anything_begins() {
+    let mut pair = telling(QpConfig { service: Service::Uc, ..config() }).fate(0, Fate::Drop);
+    receives(&mut pair);
+    let qpn = pair.server.qpns[0];
+    pair.post_recv(Server, 1, 8192, 4 * MTU);
+    pair.post(Client, request(1, SEND, 0, 3 * MTU));
+    pair.run();
+    assert_eq!(told(&mut pair.server), [], "the rest of one whose first packet is lost begins nothing");
+    for id in [2, 3] {
+        pair.post(Client, request(id, SEND, 0, 3 * MTU));
+    }
+    pair.run();
+    assert_eq!(told(&mut pair.server), [Incident::Established(qpn)]);
+    assert_eq!(pair.server.ended(), [(1, Status::Success)]);
 }
 
 #[test]

@@ -28,4 +28,5 @@ mod reading;
 mod refusing;
 mod retries;
 mod scripts;
+mod unreliable;
 mod wander;
