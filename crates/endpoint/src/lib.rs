@@ -152,8 +152,8 @@ pub use memory::{Buffer, ForeignRegion, LentError, MemoryRegion, RegionError, Re
 pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError};
 pub use roci_control::{Law, Value};
 pub use roci_transport::{
-    Access, Change, CompletionKind, Operation, PostError, QpState, QpStatus, Recovery, Refusal, Status, Tail,
-    Transition,
+    Access, Change, CompletionKind, Operation, PostError, QpState, QpStatus, Recovery, Refusal, Service,
+    Status, Tail, Transition,
 };
 pub use roci_units::{BitsPerSec, Psn, Qpn, Span};
 pub use roci_wire::Layout;

@@ -311,7 +311,7 @@ impl QueuePairBuilder {
             place,
             law: self.config.law,
             layout: self.config.layout,
-            is_connected: self.config.service != Service::Ud,
+            service: self.config.service,
             srq: self.srq,
         })
     }
@@ -361,8 +361,7 @@ pub struct QueuePair {
     place: u32,
     law: u16,
     layout: Layout,
-    /// Not by datagrams, which have no peer.
-    is_connected: bool,
+    service: Service,
     srq: Option<SharedReceiveQueue>,
 }
 
@@ -375,6 +374,11 @@ impl QueuePair {
     /// Its number.
     pub fn qp_num(&self) -> Qpn {
         self.info.qpn
+    }
+
+    /// Its service.
+    pub fn service(&self) -> Service {
+        self.service
     }
 
     /// The header layout that it was made with.
@@ -467,7 +471,8 @@ impl QueuePair {
         judge(change)?;
         let cell = &self.device.cells[self.shard];
         let mut shard = cell.lock();
-        let wants_peer = self.is_connected && change.transition == Some(Transition::Receive);
+        // Datagrams have no peer.
+        let wants_peer = self.service != Service::Ud && change.transition == Some(Transition::Receive);
         let is_init = |status: QpStatus| status.state == QpState::Init;
         if change.peer.is_some()
             || wants_peer && shard.core.engine.query(inner(self.place)).is_ok_and(is_init)
@@ -640,11 +645,11 @@ impl QueuePair {
         cell.nudge(&shard, now);
     }
 
-    /// Whether it has something on its way besides the last so many requests. Datagrams never have: nothing says how many of them
-    /// the peer can take at once.
+    /// Whether it has something on its way besides the last so many requests. Where nobody acknowledges it never has: nothing says how
+    /// much the peer can take at once.
     fn has_others_than(&self, shard: &Shard, requests: usize) -> bool {
         let Some(Some(entry)) = shard.core.entries.get(self.place as usize) else { return false };
-        self.is_connected && (entry.room.0 - entry.sends_left) as usize > requests
+        self.service == Service::Rc && (entry.room.0 - entry.sends_left) as usize > requests
     }
 
     /// Posts a receive request.

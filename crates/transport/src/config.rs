@@ -63,6 +63,16 @@ pub enum Service {
 }
 
 impl Service {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rc => "RC",
+            Self::Uc => "UC",
+            Self::Ud => "UD",
+        }
+    }
+
     /// The opcode of this service for `opcode` of a reliable connection, or itself where it is of this service already.
     #[inline]
     pub(crate) const fn opcode(self, opcode: Opcode) -> Opcode {

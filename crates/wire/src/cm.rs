@@ -193,7 +193,7 @@ pub struct Request {
     pub response_timeout: u8,
     /// How often this is sent again, 0 to 15.
     pub max_retries: u8,
-    /// The service type: 0 is RC.
+    /// The service type: [`RELIABLE`], [`UNRELIABLE`], or another, 2 or 3.
     pub service_type: u8,
     /// The GIDs of sender and receiver: their addresses.
     pub gids: (Ipv6Addr, Ipv6Addr),
@@ -258,6 +258,11 @@ pub struct Reject {
     /// The user's.
     pub private: Private<REJECT_PRIVATE>,
 }
+
+/// The service type of reliable connections.
+pub const RELIABLE: u8 = 0;
+/// The service type of unreliable connections.
+pub const UNRELIABLE: u8 = 1;
 
 /// Reasons of a rejection.
 pub mod reason {

@@ -3,11 +3,12 @@
 use super::listener::random_port;
 use super::machine::{Id, RESPONSE_TIMEOUT, RETRIES};
 use super::manager::{Core, Handle, Note};
-use super::parameters::{ConnParam, Terms, gid, number_of};
+use super::parameters::{ConnParam, Terms, gid, number_of, service_type_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::device::Mtu;
 use crate::numbers::random;
 use crate::queue_pair::{ACK_TIMEOUT, QpInfo, QueuePair, can_be_peer};
+use roci_transport::Service;
 use roci_units::{Psn, Qpn};
 use roci_wire::Layout;
 use roci_wire::cm::{self, Endpoints, Private, Reply, Request, reason, service};
@@ -39,25 +40,33 @@ impl ConnectionManager {
     /// other Internet protocol or not of one host, or a number is out of its range.
     pub fn request(&self, qp: &QueuePair, to: SocketAddr, param: &ConnParam) -> Result<Connecting, CmError> {
         qp.may_be_connected_by(&self.handle.inner.device.inner)?;
-        self.ask(qp.qp_num(), qp.layout(), to, param)
+        self.ask(qp.qp_num(), (qp.service(), qp.layout()), to, param)
     }
 
-    /// The same for a queue pair that is not this device's, but at its address; nobody looks whether there is one of that number. The answer
+    /// The same for a queue pair of `service`, which is RC or UC, that is not this device's, but at its address; nobody looks whether there
+    /// is one of that number. The answer
     /// is polled by [`Connecting::granted`], the queue pair is the caller's to connect, and [`Connecting::ready`] says that it is.
     ///
     /// # Errors
     /// As [`request`](Self::request).
-    pub fn request_number(&self, qpn: Qpn, to: SocketAddr, param: &ConnParam) -> Result<Connecting, CmError> {
-        self.ask(qpn, Layout::Standard, to, param)
+    pub fn request_number(
+        &self,
+        qpn: Qpn,
+        service: Service,
+        to: SocketAddr,
+        param: &ConnParam,
+    ) -> Result<Connecting, CmError> {
+        self.ask(qpn, (service, Layout::Standard), to, param)
     }
 
     fn ask(
         &self,
         qpn: Qpn,
-        layout: Layout,
+        kind: (Service, Layout),
         to: SocketAddr,
         param: &ConnParam,
     ) -> Result<Connecting, CmError> {
+        let (service_type, layout) = (service_type_of(kind.0), kind.1);
         let inner = &self.handle.inner;
         let source = inner.device.address();
         can_be_peer(to.ip(), source)?;
@@ -80,7 +89,7 @@ impl ConnectionManager {
             ack_timeout: param.ack_timeout.unwrap_or(ACK_TIMEOUT),
             response_timeout: RESPONSE_TIMEOUT,
             max_retries: RETRIES,
-            service_type: 0,
+            service_type,
             gids: (gid(source), gid(to.ip())),
             endpoints: Some(Endpoints { port, source, destination: to.ip() }),
             layout,
@@ -91,7 +100,7 @@ impl ConnectionManager {
         core.notes.insert(id, Note::default());
         inner.pump(&mut core);
         let (handle, param) = (self.handle.clone(), param.clone());
-        Ok(Connecting { handle, id: Some(id), to, qpn, layout, psn, mtu, param, grant: None })
+        Ok(Connecting { handle, id: Some(id), to, qpn, kind, psn, mtu, param, grant: None })
     }
 }
 
@@ -103,7 +112,7 @@ pub struct Connecting {
     to: SocketAddr,
     /// The queue pair that the peer was told of.
     qpn: Qpn,
-    layout: Layout,
+    kind: (Service, Layout),
     psn: Psn,
     /// The path MTU that it was told.
     mtu: Mtu,
@@ -143,7 +152,7 @@ impl Connecting {
         let Some(mtu) = less.filter(|_| is_less && self.param.path_mtu.is_none()) else { return Ok(false) };
         let manager = ConnectionManager { handle: self.handle.clone() };
         let param = ConnParam { path_mtu: Some(mtu), ..self.param.clone() };
-        let mut asked = manager.ask(self.qpn, self.layout, self.to, &param)?;
+        let mut asked = manager.ask(self.qpn, self.kind, self.to, &param)?;
         asked.param.path_mtu = None;
         *self = asked;
         Ok(true)
@@ -228,7 +237,7 @@ impl Connecting {
     /// Takes note of what the peer grants.
     fn agree(&mut self, answer: Result<Box<Reply>, CmError>) -> Result<Terms, CmError> {
         let reply = answer?;
-        if reply.layout != self.layout {
+        if reply.layout != self.kind.1 {
             self.refuse(reason::UNSUPPORTED, Private::NONE);
             return Err(CmError::Layout(reply.layout));
         }

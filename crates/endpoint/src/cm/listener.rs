@@ -2,12 +2,13 @@
 
 use super::machine::{Id, Machine};
 use super::manager::{Asked, Awaited, Core, Handle, Note, Offer};
-use super::parameters::{ACK_TIMEOUT_MAX, ConnParam, Terms, mtu_of};
+use super::parameters::{ACK_TIMEOUT_MAX, ConnParam, Terms, mtu_of, service_of};
 use super::{CmError, Connection, ConnectionManager};
 use crate::device::{Device, Mtu};
 use crate::io::sys::EventFd;
 use crate::numbers::random;
 use crate::queue_pair::{ACK_TIMEOUT, QpInfo, QueuePair};
+use roci_transport::Service;
 use roci_units::{Psn, Qpn};
 use roci_wire::Layout;
 use roci_wire::cm::{self, Private, Reply, Request, reason, service};
@@ -172,6 +173,11 @@ impl ConnectRequest {
         self.request.layout
     }
 
+    /// The service of its queue pair, and of the one to accept with: RC or UC.
+    pub fn service(&self) -> Service {
+        service_of(self.request.service_type)
+    }
+
     /// READs and atomics that it wants to have outstanding.
     pub fn initiator_depth(&self) -> u8 {
         self.request.initiator_depth
@@ -216,29 +222,34 @@ impl ConnectRequest {
     /// [`CmError`]; the request is rejected then, and `qp` can serve for another.
     pub fn accept(self, qp: &QueuePair, param: &ConnParam) -> Result<Connection, CmError> {
         qp.may_be_connected_by(&self.handle.inner.device.inner)?;
-        self.grant(qp.qp_num(), qp.layout(), Some(qp), param)
+        self.grant(qp.qp_num(), (qp.service(), qp.layout()), Some(qp), param)
     }
 
-    /// Tells the peer that a queue pair at this address has been connected, which the caller has seen to by what [`terms`](Self::terms)
+    /// Tells the peer that a queue pair of `service` at this address has been connected, which the caller has seen to by what [`terms`](Self::terms)
     /// says: for queue pairs that are not this device's. Nobody looks whether there is one of that number; and
     /// [`Connection::wait_established`] hears of the peer's word alone, not of its first request.
     ///
     /// # Errors
     /// [`CmError`]; the request is rejected then.
-    pub fn accept_number(self, qpn: Qpn, param: &ConnParam) -> Result<Connection, CmError> {
-        self.grant(qpn, Layout::Standard, None, param)
+    pub fn accept_number(self, qpn: Qpn, service: Service, param: &ConnParam) -> Result<Connection, CmError> {
+        self.grant(qpn, (service, Layout::Standard), None, param)
     }
 
     fn grant(
         mut self,
         qpn: Qpn,
-        layout: Layout,
+        (service, layout): (Service, Layout),
         qp: Option<&QueuePair>,
         param: &ConnParam,
     ) -> Result<Connection, CmError> {
         let inner = self.handle.inner.clone();
         param.judge()?;
         let private = param.private(layout)?;
+        if self.service() != service {
+            let asked = self.service();
+            self.refuse(reason::INVALID_SERVICE_TYPE, &[]);
+            return Err(CmError::Service(asked));
+        }
         if self.request.layout != layout {
             return Err(CmError::Layout(self.request.layout));
         }
@@ -400,9 +411,9 @@ mod tests {
         let (listener, param) = (manager.listen(7000).unwrap(), ConnParam::default());
         let to = ([10, 0, 0, 1], 7000).into();
         for said in [&b"not so"[..], &[0; 149]] {
-            let mut asked = manager.request_number(Qpn::new(9), to, &param).unwrap();
+            let mut asked = manager.request_number(Qpn::new(9), Service::Rc, to, &param).unwrap();
             let request = listener.get_request(WAIT).unwrap().unwrap();
-            let granted = request.accept_number(Qpn::new(8), &param).unwrap();
+            let granted = request.accept_number(Qpn::new(8), Service::Rc, &param).unwrap();
             while asked.granted().unwrap().is_none() {
                 std::thread::yield_now();
             }

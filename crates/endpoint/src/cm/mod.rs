@@ -63,6 +63,7 @@ pub use parameters::{ConnParam, Terms};
 
 use crate::device::Mtu;
 use crate::queue_pair::QueuePairError;
+use roci_transport::Service;
 use roci_units::Qpn;
 use roci_wire::{Layout, cm};
 use std::io;
@@ -113,6 +114,9 @@ pub enum CmError {
     /// The peer's queue pair has another header layout than ours.
     #[error("the peer's header layout is {0:?}, ours is another")]
     Layout(Layout),
+    /// The peer's queue pair is of another service than ours; we rejected what it asked for.
+    #[error("the peer's queue pair is of service {}, ours of another", .0.name())]
+    Service(Service),
     /// Somebody listens at the port of this address, in this process or another.
     #[error("port {0} is listened at already")]
     InUse(u16),

@@ -37,7 +37,7 @@ mod tests {
     use crate::device::{Backend, Device, DeviceConfig};
     use crate::io::MemoryWire;
     use crate::work::SendWr;
-    use crate::{Change, Mtu, QueuePair, RemoteMemory, Transition};
+    use crate::{Change, Mtu, QueuePair, RemoteMemory, Service, Transition};
     use std::net::SocketAddr;
 
     const WAIT: Duration = Duration::from_secs(10);
@@ -121,7 +121,7 @@ mod tests {
         let listener = answering.listen(7000).unwrap();
         let to = SocketAddr::new(far.address(), 7000);
         let said = |text: &[u8]| ConnParam { private_data: text.to_vec(), ..ConnParam::default() };
-        let mut asked = asking.request_number(active.qp_num(), to, &said(b"who")).unwrap();
+        let mut asked = asking.request_number(active.qp_num(), Service::Rc, to, &said(b"who")).unwrap();
         let request = loop {
             // It asks for less when somebody looks.
             assert!(asked.granted().unwrap().is_none());
@@ -129,7 +129,7 @@ mod tests {
                 None => {}
                 Some(request) if request.path_mtu() == Some(Mtu::Mtu1024) => break request,
                 Some(request) => {
-                    let refused = request.accept_number(passive.qp_num(), &said(b""));
+                    let refused = request.accept_number(passive.qp_num(), Service::Rc, &said(b""));
                     assert!(matches!(refused, Err(CmError::Mtu { .. })));
                 }
             }
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(terms, request.terms(&ConnParam::default()).unwrap());
         assert_eq!((terms.peer.qpn, terms.mtu), (active.qp_num(), Mtu::Mtu1024));
         connect(&passive, &terms);
-        let accepted = request.accept_number(passive.qp_num(), &said(b"me")).unwrap();
+        let accepted = request.accept_number(passive.qp_num(), Service::Rc, &said(b"me")).unwrap();
         assert!(accepted.poll_established().unwrap().is_none(), "it has not been told so");
         let mut seen = 0;
         let terms = loop {

@@ -4,10 +4,10 @@ use super::CmError;
 use crate::completion::CompletionQueue;
 use crate::device::Mtu;
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairError, in_range};
-use roci_transport::{Change, Transition};
+use roci_transport::{Change, Service, Transition};
 use roci_units::Psn;
 use roci_wire::Layout;
-use roci_wire::cm::Private;
+use roci_wire::cm::{self, Private};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -92,13 +92,15 @@ impl Terms {
     /// Connects `qp`; gives whether it has failed since, of which `cq` is to hear.
     pub(super) fn connect(&self, qp: &QueuePair, cq: &CompletionQueue) -> Result<Arc<AtomicBool>, CmError> {
         let has_failed = qp.watch(cq);
+        // Of an unreliable connection nothing is answered, and so there is nothing to say of answers.
+        let answered = qp.service() == Service::Rc;
         let change = Change {
             mtu: Some(self.mtu.octets()),
-            timeout: Some(crate::queue_pair::timeout(self.ack_timeout)),
-            retry: Some(self.retry),
-            rnr_retry: Some(self.rnr_retry),
-            max_rd_atomic: Some(self.reads),
-            max_dest_rd_atomic: Some(self.responses),
+            timeout: answered.then(|| crate::queue_pair::timeout(self.ack_timeout)),
+            retry: answered.then_some(self.retry),
+            rnr_retry: answered.then_some(self.rnr_retry),
+            max_rd_atomic: answered.then_some(self.reads),
+            max_dest_rd_atomic: answered.then_some(self.responses),
             ..Change::default()
         };
         qp.ready_to_receive(self.peer, &change)?;
@@ -106,6 +108,19 @@ impl Terms {
         qp.modify(&Change { send_psn, transition: Some(Transition::Send), ..Change::default() })?;
         Ok(has_failed)
     }
+}
+
+/// The service type of a request for a queue pair of `service`. Datagrams have no connections, and nobody asks for one of theirs.
+pub(super) const fn service_type_of(service: Service) -> u8 {
+    match service {
+        Service::Rc | Service::Ud => cm::RELIABLE,
+        Service::Uc => cm::UNRELIABLE,
+    }
+}
+
+/// The service that a request names; the machine refuses others than these.
+pub(super) const fn service_of(service_type: u8) -> Service {
+    if service_type == cm::UNRELIABLE { Service::Uc } else { Service::Rc }
 }
 
 /// An address as a GID.

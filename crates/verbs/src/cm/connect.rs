@@ -9,8 +9,8 @@ use super::{datagrams, done, queue_pair, refusal};
 use crate::device::addresses;
 use crate::queue_pair::QueuePair;
 use libc::{c_int, c_uint, c_void};
-use roci_endpoint::Qpn;
 use roci_endpoint::cm::{CmError, ConnParam, ConnectionManager};
+use roci_endpoint::{Qpn, Service};
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ unsafe fn connect(state: &mut State, conn: *const abi::ConnParam) -> Result<(), 
     let (manager, qp) = (port.manager()?, queue_pair(state.id, conn));
     let asked = match qp {
         Ok(qp) => manager.request(&QueuePair::of(qp).qp, to, &param),
-        Err(number) => manager.request_number(number, to, &param),
+        Err(number) => manager.request_number(number, Service::Rc, to, &param),
     };
     let of = qp.ok().map(|qp| (qp, (*qp).qp_num));
     state.phase = Phase::Asking(asked.map_err(|error| refusal(&error))?, of);
@@ -193,7 +193,7 @@ unsafe fn accept(state: &mut State, conn: *const abi::ConnParam) -> Result<(), c
     let qp = queue_pair(state.id, conn);
     let accepted = match qp {
         Ok(qp) => request.accept(&QueuePair::of(qp).qp, &param),
-        Err(number) => request.accept_number(number, &param),
+        Err(number) => request.accept_number(number, Service::Rc, &param),
     };
     let connection = accepted.map_err(|error| refusal(&error))?;
     if let Ok(qp) = qp {

@@ -4,7 +4,7 @@ use super::{
     AGAIN, Connection, Event, Id, Machine, PATIENCE, RESPONSE_TIMEOUT, RETRIES, State, interval, patience,
 };
 use roci_units::{Instant, Span};
-use roci_wire::cm::{Answered, Mad, Message, Private, Reject, Reply, Request, reason};
+use roci_wire::cm::{self, Answered, Mad, Message, Private, Reject, Reply, Request, reason};
 use std::net::IpAddr;
 
 impl Machine {
@@ -66,7 +66,7 @@ impl Machine {
         }
         let reason = if !self.services.contains(&request.service) {
             Some(reason::INVALID_SERVICE)
-        } else if request.service_type != 0 {
+        } else if request.service_type > cm::UNRELIABLE {
             Some(reason::INVALID_SERVICE_TYPE)
         } else if request.gids.0.to_canonical() != from {
             Some(reason::INVALID_GID)

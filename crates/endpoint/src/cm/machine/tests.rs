@@ -338,6 +338,25 @@ fn a_peer_whose_user_never_answers_is_told_from_one_that_is_not_there() {
 }
 
 #[test]
+fn who_asks_for_another_service_than_a_connections_is_rejected() {
+    for (service_type, answer) in
+        [(0, None), (1, None), (2, Some(reason::INVALID_SERVICE_TYPE)), (3, Some(9))]
+    {
+        let mut machine = Machine::new(2, drawing(6));
+        machine.listen(PORT);
+        let message = Message::Request(Request { local: 9, service_type, ..request() });
+        machine.handle(Instant::ZERO, address(0), &Mad { transaction: 1, message }.emit());
+        let rejected =
+            machine.poll_transmit().map(|(_, answer)| match Mad::parse(&answer).unwrap().message {
+                Message::Reject(reject) => reject.reason,
+                other => panic!("{other:?}"),
+            });
+        assert_eq!(rejected, answer);
+        assert_eq!(machine.poll_event().is_some(), answer.is_none());
+    }
+}
+
+#[test]
 fn a_request_in_another_name_is_rejected() {
     let mut machine = Machine::new(2, drawing(6));
     machine.listen(PORT);
