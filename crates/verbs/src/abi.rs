@@ -595,6 +595,7 @@ pub mod access {
 pub mod qp_type {
     use libc::c_uint;
     pub const RC: c_uint = 2;
+    pub const UC: c_uint = 3;
     pub const UD: c_uint = 4;
 }
 

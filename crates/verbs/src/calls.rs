@@ -16,6 +16,8 @@ pub(crate) const WORKS: c_int = 1 << 15;
 
 /// Operations that may be asked for: `IBV_QP_EX_WITH_…`, from WRITE to FETCH_AND_ADD, and SEND with invalidation.
 pub(crate) const POSSIBLE: u64 = 0x7f | 1 << 9;
+/// The same on an unreliable connection: WRITE and SEND, without and with immediate data.
+pub(crate) const POSSIBLE_UNANSWERED: u64 = 0xf;
 
 /// What one thread builds between start and completion.
 #[derive(Default)]

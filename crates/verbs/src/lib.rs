@@ -4,7 +4,7 @@
 //! LD_PRELOAD=libroci_verbs.so ib_write_bw             # and at the other end: LD_PRELOAD=… ib_write_bw HOST
 //! ```
 //!
-//! Each address of this host is a device with one port and one GID. RC and UD, shared receive queues, completion channels, asynchronous
+//! Each address of this host is a device with one port and one GID. RC, UC and UD, shared receive queues, completion channels, asynchronous
 //! events, and both ways to post (`ibv_post_send`, `ibv_wr_start`). `docs/guide/verbs.md` says what is not there.
 //!
 //! | room | what it holds |

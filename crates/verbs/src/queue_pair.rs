@@ -89,7 +89,8 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
         return none(libc::EINVAL);
     }
     let calls = (it.comp_mask & HAS_SEND_OPS != 0).then_some(it.send_ops_flags);
-    if calls.is_some_and(|asked| asked & !calls::POSSIBLE != 0) {
+    let possible = if it.qp_type == qp_type::UC { calls::POSSIBLE_UNANSWERED } else { calls::POSSIBLE };
+    if calls.is_some_and(|asked| asked & !possible != 0) {
         return none(libc::EOPNOTSUPP);
     }
     let mut attr = abi::QpInitAttr {
@@ -115,11 +116,11 @@ unsafe fn create(
     init: &mut abi::QpInitAttr,
     calls: Option<u64>,
 ) -> Result<*mut abi::Qp, c_int> {
-    if ![qp_type::RC, qp_type::UD].contains(&init.qp_type) {
+    if ![qp_type::RC, qp_type::UC, qp_type::UD].contains(&init.qp_type) {
         let kind = init.qp_type;
         return Err(told(
             libc::EOPNOTSUPP,
-            format_args!("queue pairs are RC or UD, and none of type {kind}"),
+            format_args!("queue pairs are RC, UC or UD, and none of type {kind}"),
         ));
     }
     let (cap, parts) = (&mut init.cap, posting::PARTS.cast_unsigned());
@@ -150,6 +151,9 @@ unsafe fn create(
         const _: () = assert!(abi::GRH == 40, "as many octets as the room for a header");
         builder = builder.datagrams(0).header_room(40);
         context.has_datagrams.store(true, Ordering::SeqCst);
+    }
+    if init.qp_type == qp_type::UC {
+        builder = builder.unreliable();
     }
     if !init.srq.is_null() {
         builder = builder.srq(&Shared::of(init.srq).srq);
@@ -226,28 +230,32 @@ pub unsafe extern "C" fn ibv_qp_to_qp_ex(qp: *mut abi::Qp) -> *mut abi::QpEx {
     if QueuePair::of(qp).has_calls { qp.cast() } else { std::ptr::null_mut() }
 }
 
-/// What a change of state has to say, and what it may say besides (IBTA Vol 1 §11.2.5.2); `None`: there is no such change.
-fn attributes(from: c_uint, to: c_uint, is_datagrams: bool) -> Option<(c_int, c_int)> {
+/// What a change of state has to say, and what it may say besides (IBTA Vol 1 §11.2.5.2); `None`: there is no such change. An unreliable
+/// connection says nothing of answers.
+fn attributes(from: c_uint, to: c_uint, kind: c_uint) -> Option<(c_int, c_int)> {
     use mask::{
         ACCESS_FLAGS, AV, CUR_STATE, DEST_QPN, EN_SQD_ASYNC_NOTIFY, MAX_DEST_RD_ATOMIC, MAX_QP_RD_ATOMIC,
         MIN_RNR_TIMER, PATH_MTU, PKEY_INDEX, PORT, QKEY, RETRY_CNT, RNR_RETRY, RQ_PSN, SQ_PSN, TIMEOUT,
     };
+    let is_datagrams = kind == qp_type::UD;
+    let answered = |what: c_int| if kind == qp_type::RC { what } else { 0 };
     let right = if is_datagrams { QKEY } else { ACCESS_FLAGS };
-    let running = if is_datagrams { CUR_STATE | QKEY } else { CUR_STATE | ACCESS_FLAGS | MIN_RNR_TIMER };
+    let running = CUR_STATE | right | answered(MIN_RNR_TIMER);
     Some(match (from, to) {
         (_, state::RESET | state::ERR) => (0, 0),
         (state::RESET, state::INIT) => (PKEY_INDEX | PORT | right, 0),
         (state::INIT, state::INIT) => (0, PKEY_INDEX | PORT | right),
         (state::INIT, state::RTR) if is_datagrams => (0, PKEY_INDEX | right),
         (state::INIT, state::RTR) => {
-            let needed = AV | PATH_MTU | DEST_QPN | RQ_PSN | MAX_DEST_RD_ATOMIC | MIN_RNR_TIMER;
-            (needed, PKEY_INDEX | right)
+            let needed = AV | PATH_MTU | DEST_QPN | RQ_PSN;
+            (needed | answered(MAX_DEST_RD_ATOMIC | MIN_RNR_TIMER), PKEY_INDEX | right)
         }
-        (state::RTR, state::RTS) if is_datagrams => (SQ_PSN, running),
-        (state::RTR, state::RTS) => (SQ_PSN | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC, running),
+        (state::RTR, state::RTS) => {
+            (SQ_PSN | answered(TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC), running)
+        }
         (state::RTS | state::SQD, state::RTS) => (0, running),
         (state::RTS, state::SQD) => (0, EN_SQD_ASYNC_NOTIFY),
-        (state::SQD, state::SQD) if is_datagrams => (0, PKEY_INDEX | right),
+        (state::SQD, state::SQD) if kind != qp_type::RC => (0, PKEY_INDEX | right),
         (state::SQD, state::SQD) => {
             let times = TIMEOUT | RETRY_CNT | RNR_RETRY | MIN_RNR_TIMER;
             (0, PORT | times | MAX_QP_RD_ATOMIC | MAX_DEST_RD_ATOMIC | right | PKEY_INDEX)
@@ -272,7 +280,7 @@ pub(crate) unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -
     if has(mask::ALT_PATH | mask::RATE_LIMIT | mask::CAP) || is_other_path {
         return Err(libc::EOPNOTSUPP);
     }
-    let (needed, allowed) = attributes(now, to, it.is_datagrams()).ok_or(libc::EINVAL)?;
+    let (needed, allowed) = attributes(now, to, it.init.qp_type).ok_or(libc::EINVAL)?;
     if needed & !what != 0
         || what & !(needed | allowed | mask::STATE) != 0
         || has(mask::CUR_STATE) && attr.cur_qp_state != now

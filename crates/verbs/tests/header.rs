@@ -103,6 +103,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         ("IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK", 1 << 11),
         ("IBV_CQ_INIT_ATTR_MASK_PD", 2),
         ("IBV_VALUES_MASK_RAW_CLOCK", 1),
+        ("IBV_QPT_UC", abi::qp_type::UC),
         ("IBV_QPT_UD", abi::qp_type::UD),
         ("IBV_QPS_ERR", abi::qp_state::ERR),
         ("IBV_QP_DEST_QPN", abi::attr_mask::DEST_QPN.cast_unsigned()),

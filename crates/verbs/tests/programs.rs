@@ -24,6 +24,8 @@ fn the_ping_pongs_of_libibverbs_run_by_polling_by_events_by_lists_and_by_calls()
         ("127.0.0.86", "ibv_rc_pingpong -g 0 -s 1000000 -n 100"),
         ("127.0.0.87", "ibv_srq_pingpong -g 0"),
         ("127.0.0.88", "ibv_ud_pingpong -g 0 -n 200"),
+        ("127.0.0.105", "ibv_uc_pingpong -g 0 -c"),
+        ("127.0.0.106", "ibv_uc_pingpong -g 0 -c -e -s 100000 -n 100"),
     ] {
         let told = pair(line, at, |_| preloaded_line(line, at));
         assert!(told.contains(" iters in "), "{told}");
@@ -33,7 +35,7 @@ fn the_ping_pongs_of_libibverbs_run_by_polling_by_events_by_lists_and_by_calls()
 #[test]
 fn what_is_refused_says_why_beside_the_programs_own_words() {
     for (line, said) in [
-        ("ibv_uc_pingpong -g 0", "roci-verbs: queue pairs are RC or UD, and none of type 3"),
+        ("ibv_uc_pingpong -g 0 -r 40000", "roci-verbs: a queue pair has room for"),
         ("ibv_rc_pingpong -g 0 -r 40000", "asked for were 1 to send and 40000 to receive"),
     ] {
         let output = preloaded_line(line, "127.0.0.102").output().unwrap();
@@ -55,6 +57,10 @@ fn the_tests_of_perftest_run_against_themselves() {
         ("127.0.0.95", "ib_read_bw -n 500"),
         ("127.0.0.96", "ib_atomic_bw -n 500"),
         ("127.0.0.97", "ib_send_lat -n 200 -c UD"),
+        ("127.0.0.107", "ib_write_bw -n 500 -c UC"),
+        ("127.0.0.108", "ib_write_lat -n 200 -c UC"),
+        ("127.0.0.109", "ib_send_bw -n 100 -s 1024 -c UC"),
+        ("127.0.0.111", "ib_send_lat -n 200 -c UC -s 4096"),
     ] {
         let told = pair(line, at, |_| preloaded_line(line, at));
         assert!(told.contains("#bytes"), "{told}");

@@ -6,6 +6,7 @@ use super::channel::{self, rdma_ack_cm_event};
 use super::id::{Options, Own, Phase, State, complete, reads};
 use super::port::Port;
 use super::{datagrams, done, queue_pair, refusal};
+use crate::abi::qp_type;
 use crate::device::addresses;
 use crate::queue_pair::QueuePair;
 use libc::{c_int, c_uint, c_void};
@@ -112,6 +113,20 @@ pub(crate) unsafe fn said(state: &State, conn: *const abi::ConnParam) -> Vec<u8>
     all
 }
 
+/// The type of queue pairs of a service.
+pub(crate) const fn kind_of(service: Service) -> c_uint {
+    match service {
+        Service::Rc => qp_type::RC,
+        Service::Uc => qp_type::UC,
+        Service::Ud => qp_type::UD,
+    }
+}
+
+/// The service of an id for connections whose queue pairs are of this type.
+const fn service_of(kind: c_uint) -> Service {
+    if kind == qp_type::UC { Service::Uc } else { Service::Rc }
+}
+
 /// The queue pair of an id; where it has none, the number that the program names.
 pub(crate) unsafe fn queue_pair(
     id: *mut abi::CmId,
@@ -145,7 +160,7 @@ unsafe fn connect(state: &mut State, conn: *const abi::ConnParam) -> Result<(), 
     let (manager, qp) = (port.manager()?, queue_pair(state.id, conn));
     let asked = match qp {
         Ok(qp) => manager.request(&QueuePair::of(qp).qp, to, &param),
-        Err(number) => manager.request_number(number, Service::Rc, to, &param),
+        Err(number) => manager.request_number(number, service_of((*state.id).qp_type), to, &param),
     };
     let of = qp.ok().map(|qp| (qp, (*qp).qp_num));
     state.phase = Phase::Asking(asked.map_err(|error| refusal(&error))?, of);
@@ -193,7 +208,7 @@ unsafe fn accept(state: &mut State, conn: *const abi::ConnParam) -> Result<(), c
     let qp = queue_pair(state.id, conn);
     let accepted = match qp {
         Ok(qp) => request.accept(&QueuePair::of(qp).qp, &param),
-        Err(number) => request.accept_number(number, Service::Rc, &param),
+        Err(number) => request.accept_number(number, service_of((*state.id).qp_type), &param),
     };
     let connection = accepted.map_err(|error| refusal(&error))?;
     if let Ok(qp) = qp {

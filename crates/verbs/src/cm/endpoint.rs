@@ -24,6 +24,9 @@ pub unsafe extern "C" fn rdma_create_ep(
         return failed;
     }
     let kind = found.ai_qp_type.cast_unsigned();
+    if kind == qp_type::UC {
+        (*made).qp_type = kind;
+    }
     let is_ready = if found.ai_flags & rai::PASSIVE != 0 {
         let bound = rdma_bind_addr(made, found.ai_src_addr);
         if bound == 0 && !init.is_null() {

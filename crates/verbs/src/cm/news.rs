@@ -101,6 +101,7 @@ unsafe fn asked(state: &State, own: &Arc<Own>, port: &'static Port, number: u16,
     };
     let listens = &*state.id;
     let made = id::new(listens.channel, listens.context, false, port_space::TCP);
+    (*made).qp_type = connect::kind_of(request.service());
     let its = Own::of(made);
     let peer = request.peer();
     let conn = abi::ConnParam {

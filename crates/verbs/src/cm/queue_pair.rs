@@ -131,7 +131,7 @@ unsafe fn made(id: *mut abi::CmId, qp: *mut Qp, queues: &Queues) -> Result<(), c
     // Who looks at the id for news sees the one or the other.
     let _state = Own::of(id).state();
     // Its memory is registered there (`rdma_reg_msgs`).
-    ((*id).qp, (*id).pd) = (qp, (*qp).pd);
+    ((*id).qp, (*id).pd, (*id).qp_type) = (qp, (*qp).pd, (*qp).qp_type);
     Ok(())
 }
 
@@ -210,7 +210,7 @@ fn initial() -> (QpAttr, c_int) {
 }
 
 /// What brings it to RTR and to RTS.
-fn agreed(terms: &Terms) -> (QpAttr, c_int, c_int) {
+fn agreed(terms: &Terms, kind: c_uint) -> (QpAttr, c_int, c_int) {
     let grh = GlobalRoute { dgid: gid_of(terms.peer.address), hop_limit: 64, ..GlobalRoute::default() };
     let attr = QpAttr {
         ah_attr: AhAttr { grh, is_global: 1, port_num: 1, ..AhAttr::default() },
@@ -227,25 +227,18 @@ fn agreed(terms: &Terms) -> (QpAttr, c_int, c_int) {
         max_rd_atomic: terms.reads,
         ..QpAttr::default()
     };
-    let receive = mask::STATE
-        | mask::AV
-        | mask::PATH_MTU
-        | mask::DEST_QPN
-        | mask::RQ_PSN
-        | mask::MAX_DEST_RD_ATOMIC
-        | mask::MIN_RNR_TIMER;
-    let send = mask::STATE
-        | mask::SQ_PSN
-        | mask::TIMEOUT
-        | mask::RETRY_CNT
-        | mask::RNR_RETRY
-        | mask::MAX_QP_RD_ATOMIC;
-    (attr, receive, send)
+    let receive = mask::STATE | mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN;
+    let send = mask::STATE | mask::SQ_PSN;
+    if kind == qp_type::UC {
+        return (attr, receive, send);
+    }
+    let sends_again = mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::MAX_QP_RD_ATOMIC;
+    (attr, receive | mask::MAX_DEST_RD_ATOMIC | mask::MIN_RNR_TIMER, send | sends_again)
 }
 
 /// The endpoint has connected a queue pair.
 pub(crate) unsafe fn is_connected(qp: *mut Qp, terms: &Terms) {
-    let (attr, receive, send) = agreed(terms);
+    let (attr, receive, send) = agreed(terms, (*qp).qp_type);
     took(qp, state::RTS, &attr, receive | send);
 }
 
@@ -280,7 +273,7 @@ unsafe fn attributes(id: *mut abi::CmId, to: c_uint) -> Result<(QpAttr, c_int), 
         Phase::Granting(connection) | Phase::Connected(connection) => Some(*connection.terms()),
         _ => None,
     };
-    let (attr, receive, send) = agreed(&terms.ok_or(libc::EINVAL)?);
+    let (attr, receive, send) = agreed(&terms.ok_or(libc::EINVAL)?, (*id).qp_type);
     match to {
         state::RTR => Ok((attr, receive)),
         state::RTS => Ok((attr, send)),
