@@ -38,7 +38,7 @@ class Cell:
 TESTS = ["verify", "write-bw", "send-bw", "read-bw", "atomic-bw", "write-lat", "send-lat", "read-lat"]
 TESTS += ["write-bw-q4", "write-bw-b", "send-bw-b", "write-bw-cm", "send-bw-cm", "rping"]
 OF_C = [f"c-{test}" for test in ["write-bw", "send-bw", "read-bw", "atomic-bw", "send-lat", "send-lat-ud", "write-bw-cm", "rping"]]
-OF_C += ["c-ucmatose", "c-udaddy", "c-rc-pingpong", "c-ud-pingpong"]
+OF_C += ["c-ucmatose", "c-udaddy", "c-rc-pingpong", "c-ud-pingpong", "c-uc-pingpong", "c-write-bw-uc", "c-send-lat-uc"]
 """Programs of the distribution at both ends, over our library at ours."""
 WAYS = ["to-guest", "from-guest"]
 
@@ -73,6 +73,8 @@ CI = [
     "6.12/v4/1500/c-send-lat-ud/from-guest",
     "6.12/v6/1500/c-rping/to-guest",
     "6.12/v4/1500/c-udaddy/from-guest",
+    "6.1/v4/1500/c-uc-pingpong/to-guest",
+    "6.12/v4/1500/c-write-bw-uc/from-guest",
 ]
 
 

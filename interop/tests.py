@@ -180,7 +180,7 @@ def example(program, *options):
 
 def pingpong(kind):
     """One of libibverbs' examples at both ends; what comes is compared, where it is not a datagram."""
-    words = [f"ibv_{kind}_pingpong", "-p", PINGPONG_PORT, "-n", PINGS, *(["-c"] if kind == "rc" else [])]
+    words = [f"ibv_{kind}_pingpong", "-p", PINGPONG_PORT, "-n", PINGS, *(["-c"] if kind != "ud" else [])]
 
     def run(bench, cell):
         # They meet over TCP, and tell each other there where they are.
@@ -301,9 +301,12 @@ TESTS = {
     "c-send-lat": perftest("send", "lat", ours="c"),
     "c-send-lat-ud": perftest("send", "lat", "-c", "UD", ours="c"),
     "c-write-bw-cm": perftest("write", "bw", "-R", ours="c"),
+    "c-write-bw-uc": perftest("write", "bw", "-c", "UC", ours="c"),
+    "c-send-lat-uc": perftest("send", "lat", "-c", "UC", ours="c"),
     "c-rping": ping("c"),
     "c-ucmatose": example("ucmatose", "-c", 4, "-C", 20),
     "c-udaddy": example("udaddy", "-c", 4, "-C", 20),
     "c-rc-pingpong": pingpong("rc"),
     "c-ud-pingpong": pingpong("ud"),
+    "c-uc-pingpong": pingpong("uc"),
 }
