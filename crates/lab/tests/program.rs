@@ -103,6 +103,19 @@ fn a_quotient_by_zero_is_named_where_a_loop_has_no_bound_but_for_it() {
 }
 
 #[test]
+fn a_loop_that_a_compiler_made_of_recursion_is_told_as_what_it_is() {
+    let (image, source) = (include_bytes!("programs/tree.elf"), include_str!("programs/tree.c"));
+    let line = 1 + source.lines().position(|line| line.contains("wrong: ")).expect("a wrong line");
+    let told = refusal(image);
+    let (refusal, todo) = told.split_once("\n  what to do: ").expect("it says what to do");
+    // However many copies of it stand in each other.
+    assert_eq!(refusal.matches(&format!("leaves() at tree.c:{line}")).count(), 1, "{told}");
+    assert!(todo.starts_with("leaves() calls itself, and how deep has no bound"), "{told}");
+    // A quotient that has nothing to do with it is not blamed.
+    assert!(!todo.contains("divisor"), "{told}");
+}
+
+#[test]
 fn names_in_an_image_do_nothing_in_a_terminal() {
     let with = |image: &[u8], from: &[u8], to: &[u8]| {
         let mut image = image.to_vec();

@@ -443,11 +443,16 @@ fn check_side(
             Reason::LongLoop { .. } | Reason::TooLong { .. } => floats::of_long_divisions(program),
             _ => String::new(),
         };
+        let callers = callers(file, program, &why);
+        // Compilers make loops of some recursion, and what has no bound is then the loop.
+        let recursive =
+            function.filter(|name| callers.iter().any(|call| call.starts_with(&format!("{name}() at "))));
         let more = More {
             register: register(&why.reason, context),
-            callers: callers(file, program, &why),
-            remedy: match why.reason {
-                Reason::LongLoop { .. } | Reason::TooLong { .. } | Reason::EndlessLoop => {
+            callers,
+            remedy: match (recursive, &why.reason) {
+                (Some(name), _) => remedies::of_recursion(name),
+                (None, Reason::LongLoop { .. } | Reason::TooLong { .. } | Reason::EndlessLoop) => {
                     let enough = enough();
                     let divided = enough.is_none().then(|| by_zero(program, &unlimited, &why)).flatten();
                     let cause = divided.map_or_else(String::new, |(op, at)| {
@@ -457,11 +462,10 @@ fn check_side(
                         Reason::EndlessLoop => String::new(),
                         _ => remedies::of_bound(enough, BOUND_MAX),
                     };
-                    cause + &bound
+                    cause + &bound + &remedies::of(&why.reason, function) + &slow
                 }
-                _ => String::new(),
-            } + &remedies::of(&why.reason, function)
-                + &slow,
+                (None, _) => remedies::of(&why.reason, function) + &slow,
+            },
         };
         CheckError::Refused { side, why, more: Box::new(more) }
     };
@@ -626,6 +630,8 @@ fn callers(file: &[u8], program: &Program, why: &Refused) -> Vec<String> {
             callers.push(format!("{name} at {}:{}", call.file, call.line));
         }
     }
+    // Of a function that calls itself compilers put several copies into each other.
+    callers.dedup();
     callers
 }
 

@@ -112,6 +112,14 @@ pub(super) fn of(reason: &Reason, function: Option<&str>) -> String {
     text.to_owned()
 }
 
+/// What to do where `function` calls itself.
+pub(super) fn of_recursion(function: &str) -> String {
+    let todo = of(&Reason::Recursion { function: function.to_owned() }, None);
+    format!(
+        "{function}() calls itself, and how deep has no bound: write a loop that has one in its place; {todo}"
+    )
+}
+
 /// What to do about an image that is no program.
 pub(crate) fn of_load(error: &LoadError) -> String {
     match error {
