@@ -193,6 +193,8 @@ fn a_test_whose_program_was_stopped_says_so() {
     let near = text(&near);
     assert!(near.contains("refuses.elf failed with 1 queue pair, and its fallback took over"), "{near}");
     assert!(near.contains("send at ") && near.contains("refuses.c:"), "{near}");
+    let qpn = near.split_once("local address: QPN ").unwrap().1.split(' ').next().unwrap();
+    assert!(near.contains(&format!(" of queue pair {qpn}, ")), "as the table has it: {near}");
     let [_, near] = both(&server, &[&options[..], &["--json"], &refuses].concat());
     let near: Value = serde_json::from_slice(&near.stdout).unwrap();
     assert_eq!(near["program"]["failed_queue_pairs"], 1, "{near}");

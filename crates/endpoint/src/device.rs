@@ -370,7 +370,8 @@ impl Device {
         self.inner.counters()
     }
 
-    /// What each program has done that is a law here, by its name: events, cycles, and failures with their places.
+    /// What each program has done that is a law here, by its name: events, cycles, and failures with their places. These bear the numbers
+    /// that queue pairs have on the wire, as long as those are there.
     pub fn programs(&self) -> Vec<(String, Tally)> {
         self.inner.programs()
     }
@@ -435,18 +436,10 @@ impl DeviceInner {
     pub(crate) fn programs(&self) -> Vec<(String, Tally)> {
         let mut programs: Vec<(String, Tally)> = Vec::new();
         for cell in &self.cells {
-            let mut shard = cell.lock();
-            // Law 0 is none.
-            for number in 1.. {
-                let law = match shard.core.engine.law_mut(number) {
-                    Some(Law::Program(law)) => law,
-                    Some(_) => continue,
-                    None => break,
-                };
-                let name = law.image().name();
-                match programs.iter_mut().find(|(known, _)| known == name) {
-                    Some((_, tally)) => tally.add(law.tally()),
-                    None => programs.push((name.to_owned(), law.tally().clone())),
+            for (name, tally) in cell.lock().core.programs() {
+                match programs.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, sum)) => sum.add(&tally),
+                    None => programs.push((name, tally)),
                 }
             }
         }

@@ -17,6 +17,7 @@ use crate::receive::Unplaced;
 use crate::table::{Change, Table};
 use crate::work::{Payload, WorkCompletion};
 use crate::works::{Owner, Works};
+use roci_control::{Law, program};
 use roci_transport::{
     Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment, Srq,
     Status, Tail, Transition,
@@ -284,6 +285,27 @@ impl Shard {
 }
 
 impl Core {
+    /// What each law that is a program has done, by its name, with the numbers of queue pairs that are there as the wire has them.
+    pub(crate) fn programs(&mut self) -> Vec<(String, program::Tally)> {
+        let mut programs = Vec::new();
+        // Law 0 is none.
+        for number in 1.. {
+            let law = match self.engine.law_mut(number) {
+                Some(Law::Program(law)) => law,
+                Some(_) => continue,
+                None => break,
+            };
+            let mut tally = law.tally().clone();
+            for fault in &mut tally.faults {
+                if let Some(Some(entry)) = self.entries.get(place_of(Qpn::new(fault.qpn)) as usize) {
+                    fault.qpn = entry.qpn.get();
+                }
+            }
+            programs.push((law.image().name().to_owned(), tally));
+        }
+        programs
+    }
+
     /// Carries out what the engine deferred, and takes what it wants sent at once.
     #[inline]
     pub(crate) fn settle(&mut self, now: Instant) {

@@ -256,7 +256,9 @@ fn a_program_that_lets_nothing_go_is_stopped_and_its_fallback_sends() {
     assert!(goes, "nothing brings a packet back here");
     let [(name, tally)] = &a.device.programs()[..] else { panic!("one program") };
     assert_eq!((name.as_str(), tally.fallen(), tally.starved), ("refuses.elf", 1, 1));
-    let fault = tally.first().unwrap().to_string();
+    let fault = tally.first().unwrap();
+    assert_eq!(fault.qpn, a.qp.qp_num().get(), "as on the wire");
+    let fault = fault.to_string();
     assert!(fault.starts_with("send at ") && fault.contains("nothing in flight"), "{fault}");
 
     let path = std::env::temp_dir().join(format!("roci-fallen-{}", std::process::id()));

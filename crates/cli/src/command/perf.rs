@@ -143,18 +143,20 @@ impl Watch for Screen<'_> {
                 }
             }
             Event::Program(name, tally) => {
+                // Its queue pair is written as the table above and `roci ctl` write it.
+                let first = tally.first().map(|fault| fault.told(format_args!("{:#08x}", fault.qpn)));
                 self.program.replace(json!({
                     "name": name,
                     "failed_queue_pairs": tally.fallen(),
-                    "first": tally.first().map(ToString::to_string),
+                    "first": first,
                 }));
-                if let Some(fault) = tally.first()
+                if let Some(first) = first
                     && !self.quiet
                 {
                     let count = tally.fallen();
                     let s = if count == 1 { "" } else { "s" };
                     let text = format!(
-                        " {name} failed with {count} queue pair{s}, and its fallback took over:\n   {fault}\n"
+                        " {name} failed with {count} queue pair{s}, and its fallback took over:\n   {first}\n"
                     );
                     self.bar.hide_while(|| print(&text));
                 }

@@ -173,18 +173,23 @@ impl Fault {
     pub fn brief(&self) -> String {
         format!("{} at {}: {}", self.why.kind(), self.place, self.why)
     }
+
+    /// All of it in one line, with the queue pair as `named`: on a real network numbers are written in another way.
+    pub fn told(&self, named: impl fmt::Display) -> String {
+        let Self { side, at, class, number, place, why, .. } = self;
+        let at = micros(at.since(Instant::ZERO));
+        // What has gone on for long is of no single event.
+        let event = match why.kind() {
+            "starved" => String::new(),
+            _ => format!(", event {number}, {}", class_name(*class)),
+        };
+        format!("{} at {at} of queue pair {named}{event}, {place}: {why}", side.function())
+    }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { side, qpn, at, class, number, place, why, .. } = self;
-        let at = micros(at.since(Instant::ZERO));
-        write!(f, "{} at {at} of queue pair {qpn}", side.function())?;
-        // What has gone on for long is of no single event.
-        if why.kind() != "starved" {
-            write!(f, ", event {number}, {}", class_name(*class))?;
-        }
-        write!(f, ", {place}: {why}")
+        f.write_str(&self.told(self.qpn))
     }
 }
 
