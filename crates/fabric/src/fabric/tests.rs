@@ -464,7 +464,7 @@ fn trimmed_packets_arrive_as_headers_before_what_was_queued() {
 fn the_same_seed_gives_the_same_arrivals() {
     let run = |seed| {
         let form = Form::Pods { pods: 2, tors_per_pod: 2, aggs_per_pod: 2, cores: 4, hosts_per_tor: 2 };
-        let tree = FatTree { form, rate: RATE, fabric_rate: None, delay: DELAY };
+        let tree = FatTree { form, rate: RATE, fabric_rate: None, core_rate: None, delay: DELAY };
         let graph = tree.build().unwrap().graph;
         let fault = Fault::Loss(Ratio::new(1, 10));
         let faults = vec![faults::always(0, graph.links[0].a, fault)];

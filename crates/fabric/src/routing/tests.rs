@@ -8,7 +8,7 @@ const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
 const DELAY: Span = Span::from_micros(1);
 
 fn fat_tree(form: Form) -> Graph {
-    FatTree { form, rate: RATE, fabric_rate: None, delay: DELAY }.build().unwrap().graph
+    FatTree { form, rate: RATE, fabric_rate: None, core_rate: None, delay: DELAY }.build().unwrap().graph
 }
 
 /// The nodes that a packet visits, `from` and `to` included.

@@ -44,6 +44,8 @@ pub struct FatTree {
     pub rate: BitsPerSec,
     /// The rate of the links between switches; `None`: `rate`.
     pub fabric_rate: Option<BitsPerSec>,
+    /// The rate of those to cores; `None`: that of the others between switches.
+    pub core_rate: Option<BitsPerSec>,
     /// The delay of each link.
     pub delay: Span,
 }
@@ -92,6 +94,7 @@ impl FatTree {
         check::link_count(tors_in_all * (hosts + aggs) + pods * aggs * up_links)?;
 
         let fabric_rate = self.fabric_rate.unwrap_or(self.rate);
+        let core_rate = self.core_rate.unwrap_or(fabric_rate);
         let mut link = |a: u64, b: u64, rate| {
             #[expect(clippy::cast_possible_truncation, reason = "the builder has bounded the nodes")]
             builder.link(a as u32, b as u32, rate);
@@ -107,7 +110,7 @@ impl FatTree {
         for agg in 0..pods * aggs {
             for up in 0..up_links {
                 let core = (agg % aggs * up_links + up) % cores;
-                link(first_agg + agg, first_core + core, fabric_rate);
+                link(first_agg + agg, first_core + core, core_rate);
             }
         }
         builder.finish()

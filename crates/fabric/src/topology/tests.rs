@@ -6,7 +6,7 @@ const FABRIC: BitsPerSec = BitsPerSec::from_gbps(400);
 const DELAY: Span = Span::from_micros(1);
 
 fn fat_tree(form: Form) -> Result<Topology, TopologyError> {
-    FatTree { form, rate: RATE, fabric_rate: Some(FABRIC), delay: DELAY }.build()
+    FatTree { form, rate: RATE, fabric_rate: Some(FABRIC), core_rate: None, delay: DELAY }.build()
 }
 
 /// How many switches have a name with this prefix.
@@ -47,6 +47,25 @@ fn a_tree_has_its_receiver_at_the_root() {
         "h3-leaf1 100Gb/s",
     ];
     assert_eq!(links(&tree), expected);
+}
+
+#[test]
+fn a_fat_tree_has_a_rate_for_each_tier() {
+    let form = Form::Pods { pods: 2, tors_per_pod: 1, aggs_per_pod: 1, cores: 1, hosts_per_tor: 1 };
+    let core_rate = Some(BitsPerSec::from_gbps(800));
+    let tree = FatTree { form, rate: RATE, fabric_rate: Some(FABRIC), core_rate, delay: DELAY };
+    let expected = [
+        "h0-tor0 100Gb/s",
+        "tor0-agg0 400Gb/s",
+        "h1-tor1 100Gb/s",
+        "tor1-agg1 400Gb/s",
+        "agg0-core0 800Gb/s",
+        "agg1-core0 800Gb/s",
+    ];
+    assert_eq!(links(&tree.build().unwrap()), expected);
+    // Unless it is said, the core's are like the others between switches.
+    let links = links(&FatTree { core_rate: None, ..tree }.build().unwrap());
+    assert_eq!(links[4..], ["agg0-core0 400Gb/s", "agg1-core0 400Gb/s"]);
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub(crate) const RED: Red = Red { kmin: Bytes(100_000), kmax: Bytes(400_000), pm
 
 fn fat_tree([pods, tors, aggs, cores, hosts]: [u32; 5], packets: u32, flow: u32) -> Workload {
     let form = Form::Pods { pods, tors_per_pod: tors, aggs_per_pod: aggs, cores, hosts_per_tor: hosts };
-    let tree = FatTree { form, rate: RATE, fabric_rate: None, delay: DELAY };
+    let tree = FatTree { form, rate: RATE, fabric_rate: None, core_rate: None, delay: DELAY };
     let graph = tree.build().expect("a regular fat tree").graph;
     // Sattolo's shuffle: a permutation without a fixed point.
     let mut random = roci_units::Random::new(1, 0);

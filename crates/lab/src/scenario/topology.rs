@@ -74,6 +74,7 @@ pub(super) fn read(source: &Source, node: &Node) -> Result<Topology, ScenarioErr
                 form: fat_tree_form(table)?,
                 rate: rate(table)?,
                 fabric_rate: table.rate("fabric_rate")?,
+                core_rate: table.rate("core_rate")?,
                 delay: delay(table)?,
             };
             built(table, tree.build())

@@ -248,7 +248,7 @@ fn random_arrivals_are_the_same_on_every_machine() {
 #[test]
 fn half_a_million_flows_are_made_one_at_a_time() {
     let form = Form::Pods { pods: 16, tors_per_pod: 8, aggs_per_pod: 8, cores: 64, hosts_per_tor: 32 };
-    let graph = FatTree { form, rate: RATE, fabric_rate: None, delay: Span::from_micros(1) };
+    let graph = FatTree { form, rate: RATE, fabric_rate: None, core_rate: None, delay: Span::from_micros(1) };
     let graph = graph.build().unwrap().graph;
     let spec = poisson(Sizes::named("cache-follower").unwrap(), Ratio::new(7, 10), Some(at(10_000)));
     let mut jobs = Jobs::new(&vec![Traffic::Poisson(spec)].into(), &setting(&graph)).unwrap();

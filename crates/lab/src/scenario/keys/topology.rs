@@ -119,6 +119,7 @@ pub static FAT_TREE: Section = topology(
         key("hosts_per_tor", COUNT, "see `hosts`", "How many hosts stand behind each top-of-rack switch."),
         key("rate", RATE, "required", "The rate of the hosts' links."),
         key("fabric_rate", RATE, "`rate`", "The rate between switches."),
+        key("core_rate", RATE, "`fabric_rate`", "The rate between aggregation and core switches."),
         key("delay", DELAY, "required", LINK_DELAY),
     ],
 );
