@@ -335,6 +335,12 @@ impl<'a> Table<'a> {
 
     /// A list of strings, none of them empty.
     pub(crate) fn texts(&self, key: &str) -> Result<Option<Vec<Located<String>>>, ScenarioError> {
+        // What is neither is no text that lacks its brackets.
+        if let Some(node) = self.get(key)
+            && !matches!(node.kind, Kind::Text(_) | Kind::Array(_))
+        {
+            return Err(self.misfit(key, node, &format!("is {}, not a list", node.what())));
+        }
         let Some(items) = self.list(key)? else { return Ok(None) };
         let texts = items.iter().map(|item| match &item.kind {
             Kind::Text(text) if !text.is_empty() => Ok(Located { value: text.clone(), origin: item.origin }),

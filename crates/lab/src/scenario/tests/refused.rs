@@ -535,6 +535,7 @@ fn a_wrong_override_is_named_in_place_of_a_line() {
         ("traffic.0.flows.x.size", "2MB"),
         ("traffic.all.size", "2MB"),
         ("measure.pcap", "root"),
+        ("measure.pcap", "true"),
         ("seed.x", "2"),
         ("switch..buffer", "2"),
         ("transport.control.law", "dcqn"),
