@@ -150,10 +150,16 @@ impl Switch {
             let each = u128::from(pfc.reserve.0) + shared * upper / (lower + feeding * upper);
             let most = Bytes(u64::try_from(feeding * each).unwrap_or(u64::MAX));
             (feeding > 0 && kmin >= most).then(|| {
+                let paused = if feeding == 1 {
+                    format!("the one port that can feed a queue is paused by the time that it holds {most}")
+                } else {
+                    format!(
+                        "the {feeding} ports that can feed a queue are all paused by the time that it holds {most} of theirs"
+                    )
+                };
                 format!(
-                    "PFC stops senders before ECN marks: at switch `{name}` the {feeding} ports that can feed a queue are all paused by the \
-                     time that it holds {most} of theirs, and `switch.ecn.kmin` is {kmin}. Make `kmin` smaller, or `switch.pfc.alpha` or \
-                     `switch.buffer` greater"
+                    "PFC stops senders before ECN marks: at switch `{name}` {paused}, and `switch.ecn.kmin` is {kmin}. Make `kmin` smaller, \
+                     or `switch.pfc.alpha` or `switch.buffer` greater"
                 )
             })
         })
@@ -490,6 +496,17 @@ mod tests {
         quiet(&format!("{long}\nclasses = {{ pause = [4] }}"), "dcqcn");
         quiet(&format!("{long}\ntrimming = true\npfc = true"), "dcqcn");
         quiet("ecn = { kmin = \"400KB\", kmax = \"1MB\", rate = \"400Gb/s\" }", "dcqcn");
+
+        // One port alone has 1/9.
+        let pair = "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[[traffic]]\nkind = \"permutation\"\n\
+                    size = \"1MB\"\n[switch]\nbuffer = \"1MB\"\necn = { kmin = \"400KB\", kmax = \"1MB\" }\n";
+        let scenario = Scenario::parse(pair, "here.toml", &[]).unwrap();
+        let one = "at switch `s0` the one port that can feed a queue is paused by the time that it holds 100906B, and `switch.ecn.kmin` is 400KB.";
+        assert!(
+            scenario.notes().any(|note| note.contains(one)),
+            "{:?}",
+            scenario.notes().collect::<Vec<_>>()
+        );
         quiet("ecn = false", "dcqcn");
     }
 
