@@ -94,7 +94,16 @@ pub(super) fn own_words(said: &str, name: &str, text: &str) -> String {
                 None => format!("it has no `{missing}`; {MADE}"),
             }
         } else {
-            message.trim_start_matches("static assertion failed: ").trim_matches('"').to_owned()
+            // All else that is said then follows from it.
+            if message.starts_with("unterminated argument list")
+                && let Some(line) = open_bracket(text)
+            {
+                return format!("{name}:{line}: error: a bracket of TracedPkts is left open\n");
+            }
+            match message.strip_prefix("static assertion failed: ") {
+                Some(asserted) => asserted.trim_matches('"').to_owned(),
+                None => message.to_owned(),
+            }
         };
         let at = at.or_else(|| place(&message, text)).map(|line| format!(":{line}")).unwrap_or_default();
         let line = format!("{name}{at}: {kind}: {message}\n");
@@ -333,6 +342,22 @@ fn first_argument(text: &str) -> Option<String> {
     Some(open[..end].split_whitespace().collect())
 }
 
+/// The line that defines TracedPkts, where that leaves a bracket open.
+fn open_bracket(text: &str) -> Option<usize> {
+    let lines: Vec<&str> = text.lines().collect();
+    let begin = lines.iter().position(|line| {
+        line.trim_start().strip_prefix('#').is_some_and(|rest| {
+            let mut words = rest.split_whitespace();
+            words.next() == Some("define") && words.next() == Some("TracedPkts")
+        })
+    })?;
+    let length = lines[begin..].iter().position(|line| !line.ends_with('\\')).map_or(0, |last| last + 1);
+    let count = |bracket| {
+        lines[begin..begin + length].iter().map(|line| line.matches(bracket).count()).sum::<usize>()
+    };
+    (count('(') > count(')')).then_some(begin + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,6 +386,19 @@ mod tests {
             "law.c: In function 'recv':\nlaw.c:3: error: expected declaration or statement at end of input, and there the text \
              ends: is a bracket left open?\n"
         );
+    }
+
+    #[test]
+    fn a_bracket_that_traced_packets_leave_open_is_told_by_its_line() {
+        let said = "program_end.h:20: error: unterminated argument list invoking macro \"ROCI_DO\"\n\
+            program.h:187:9: error: 'ROCI_DO' undeclared (first use in this function); did you mean 'ROCI_NOW'?\n";
+        let told = |text: &str| own_words(said, "law.c", text);
+        let line = "law.c:2: error: a bracket of TracedPkts is left open\n";
+        assert_eq!(told("/* A law. */\n#define TracedPkts (ACK | Open\nint recv() {}\n"), line);
+        assert_eq!(told("/* A law. */\n#define TracedPkts (ACK | \\\n  Open\nint recv() { f(); }\n"), line);
+        // Where it is another's, in the compiler's words.
+        let other = "law.c: error: unterminated argument list invoking macro \"ROCI_DO\"\n";
+        assert!(told("#define TracedPkts (ACK | \\\n  Open)\n").starts_with(other), "it is not theirs");
     }
 
     #[test]
