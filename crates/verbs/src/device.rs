@@ -3,7 +3,7 @@
 use crate::abi;
 use crate::memory::Regions;
 use crate::queue_pair::QueuePair;
-use crate::{calls, code, completion, errno, memory, none, posting, queue_pair, reading};
+use crate::{calls, code, completion, errno, memory, none, posting, queue_pair, reading, told};
 use libc::{c_char, c_int, c_uint, c_void, size_t, ssize_t};
 use roci_endpoint::{Device, Events, Mtu, addresses};
 use std::cell::UnsafeCell;
@@ -518,8 +518,12 @@ pub unsafe extern "C" fn ibv_query_gid(
 ) -> c_int {
     match there(port, index.into()) {
         Ok(()) => gid.write(gid_of(Context::of(context).device.address())),
+        // Index 3 is customary with NICs, where it is the one of RoCEv2.
         Err(error) => {
-            none::<()>(error);
+            let reason = format_args!(
+                "a device has port 1 and one GID there, index 0, which is RoCEv2's: asked was for port {port}, index {index}"
+            );
+            none::<()>(told(error, reason));
             return -1;
         }
     }

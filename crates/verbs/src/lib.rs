@@ -36,6 +36,7 @@
 
 pub mod abi;
 mod calls;
+mod changes;
 pub mod cm;
 pub mod completion;
 pub mod device;

@@ -7,7 +7,7 @@ use crate::device::{Alive, Context, address_of};
 use crate::events::Told;
 use crate::memory::Domain;
 use crate::shared::Shared;
-use crate::{code, none, posting, told};
+use crate::{changes, code, none, posting, told};
 use libc::{c_int, c_uint};
 use roci_endpoint::{Change, Mtu, Psn, QpInfo, QpState, Qpn, Span, Transition};
 use std::cell::UnsafeCell;
@@ -280,14 +280,10 @@ pub(crate) unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -
     if has(mask::ALT_PATH | mask::RATE_LIMIT | mask::CAP) || is_other_path {
         return Err(libc::EOPNOTSUPP);
     }
-    let (needed, allowed) = attributes(now, to, it.init.qp_type).ok_or(libc::EINVAL)?;
-    if needed & !what != 0
-        || what & !(needed | allowed | mask::STATE) != 0
-        || has(mask::CUR_STATE) && attr.cur_qp_state != now
-        || has(mask::PORT) && attr.port_num != 1
-        || has(mask::PKEY_INDEX) && attr.pkey_index != 0
-    {
-        return Err(libc::EINVAL);
+    let (needed, allowed) =
+        attributes(now, to, it.init.qp_type).ok_or_else(|| told(libc::EINVAL, changes::no_way(now, to)))?;
+    if let Some(wrong) = changes::misfit((now, to), (needed, allowed), what, attr) {
+        return Err(told(libc::EINVAL, wrong));
     }
     let change = change(attr, what)?;
     let given = |transition| it.qp.modify(&Change { transition: Some(transition), ..change });
