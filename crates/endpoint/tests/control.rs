@@ -165,9 +165,22 @@ fn a_register_that_no_queue_pair_has_is_not_written_to_all() {
     let ask = |request: &str| control::ask(&path, request).unwrap();
     for name in ["NOSUCH", "state"] {
         let why = ask(&format!("set all {name} 1")).unwrap_err();
-        assert_eq!(why, format!("no queue pair has a register `{name}` that can be written"));
+        let begin = format!("no queue pair has a register `{name}` that can be written; there are ");
+        let names: Vec<&str> =
+            why.strip_prefix(&begin).unwrap_or_else(|| panic!("{why}")).split(", ").collect();
+        assert!(["alpha_timer", "rai", "rc"].iter().all(|name| names.contains(name)), "{why}");
+        assert!(["limiter", "state", "packets"].iter().all(|name| !names.contains(name)), "not these: {why}");
     }
-    assert_eq!(ask("get all NOSUCH").unwrap_err(), "no queue pair has a register `NOSUCH`");
+    let qp = format!("{:#08x}", a.qp.qp_num().get());
+    for (request, begin) in [
+        ("get all NOSUCH", "no queue pair has a register `NOSUCH`; there are "),
+        (&format!("get {qp} NOSUCH"), "its law has no register `NOSUCH`; there are "),
+    ] {
+        let why = ask(request).unwrap_err();
+        let names: Vec<&str> =
+            why.strip_prefix(begin).unwrap_or_else(|| panic!("{why}")).split(", ").collect();
+        assert!(["packets", "rai", "state"].iter().all(|name| names.contains(name)), "{why}");
+    }
     let device = a.device.clone();
     drop(a);
     for request in ["set all rai 1Mb/s", "get all rai"] {

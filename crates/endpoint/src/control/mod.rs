@@ -25,6 +25,7 @@ use crate::numbers::inner;
 use crate::shard::{Core, Entry};
 use roci_control::{Credit, Law, Value};
 use roci_units::{BitsPerSec, Bytes, Instant, Qpn, Span};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsRawFd;
@@ -242,9 +243,13 @@ impl DeviceInner {
 
     fn read(&self, only: Option<Qpn>, name: Option<&str>) -> Result<String, String> {
         let (mut text, mut known) = (String::new(), false);
+        let mut names = BTreeSet::new();
         let found = self.each(only, |core, entry, place, law, now| {
             let qpn = entry.qpn.get();
             let mut tell = |law: &str, register: &str, value: &str| {
+                if name.is_some_and(|name| name != register) && !names.contains(register) {
+                    names.insert(register.to_owned());
+                }
                 if name.is_none_or(|name| name == register) {
                     known = true;
                     // Writing to a String does not fail.
@@ -262,17 +267,24 @@ impl DeviceInner {
         });
         match (only, name) {
             (Some(qpn), _) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
-            (Some(_), Some(name)) if !known => Err(format!("its law has no register `{name}`")),
+            (Some(_), Some(name)) if !known => {
+                Err(format!("its law has no register `{name}`{}", there_are(&names)))
+            }
             (None, Some(_)) if !found => Err(NOBODY.to_owned()),
-            (None, Some(name)) if !known => Err(format!("no queue pair has a register `{name}`")),
+            (None, Some(name)) if !known => {
+                Err(format!("no queue pair has a register `{name}`{}", there_are(&names)))
+            }
             _ => Ok(text),
         }
     }
 
     fn write(&self, only: Option<Qpn>, name: &str, value: &str) -> Result<String, String> {
         let (mut taken, mut wrong, mut remark) = (false, None, String::new());
+        let mut names = BTreeSet::new();
         let found = self.each(only, |core, entry, place, law, now| {
             if only.is_none() && !law.registers().iter().any(|register| register.name == name) {
+                let writable = law.registers().iter().filter(|register| register.writable);
+                names.extend(writable.map(|register| register.name.to_owned()));
                 return;
             }
             match core.engine.control_set(inner(place), name, value, now) {
@@ -297,11 +309,17 @@ impl DeviceInner {
             (None, Some(qpn)) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
             (None, None) if !found => Err(NOBODY.to_owned()),
             (None, None) if !taken => {
-                Err(format!("no queue pair has a register `{name}` that can be written"))
+                Err(format!("no queue pair has a register `{name}` that can be written{}", there_are(&names)))
             }
             _ => Ok(remark),
         }
     }
+}
+
+/// Which registers there are in place of one that there is not.
+fn there_are(names: &BTreeSet<String>) -> String {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    if names.is_empty() { String::new() } else { format!("; there are {}", names.join(", ")) }
 }
 
 /// Whether the law holds another quantity than `text` says: it keeps some within bounds that depend on others.
