@@ -380,7 +380,10 @@ function rocinante.dissector(tvb, pinfo, tree)
   -- Datagrams and notifications are alike in every layout.
   local ours = opcode and (opcode < 0x20 or opcode >= 0xc0)
   if layout == STANDARD or not ours then
-    return standard and standard:call(tvb, pinfo, tree) or 0
+    local taken = standard and standard:call(tvb, pinfo, tree) or 0
+    -- Wireshark has had no name for it for long.
+    if opcode == 0x81 then pinfo.cols.info = string.format("CNP, QP 0x%06x", tvb(5, 3):uint()) end
+    return taken
   end
   local name = OPCODES[opcode] or string.format("opcode 0x%02x", opcode)
   pinfo.cols.protocol = "RoCI"

@@ -253,6 +253,18 @@ fn the_dissector_takes_a_run_apart_without_a_complaint() {
 }
 
 #[test]
+fn the_dissector_names_notifications_in_the_list_of_packets() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/rocinante.lua");
+    let script = format!("lua_script:{}", script.display());
+    let capture = results().join("capture.pcapng");
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-X", &script, "-r", text(&capture), "-Y", "infiniband.bth.opcode == 0x81"]);
+    let listed = output_of(&mut tshark, "tshark; to install it: apt-get install tshark");
+    let packets: Vec<&str> = listed.lines().filter(|line| line.contains("RoCE")).collect();
+    assert!(!packets.is_empty() && packets.iter().all(|line| line.contains(" CNP, QP 0x")), "{listed}");
+}
+
+#[test]
 fn the_dissector_finds_the_times_and_words_of_a_runs_cc_header() {
     // A program whose receiver tells by a word of its own how long each packet of data was under way.
     let elf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../control/tests/images/stamps.elf");
