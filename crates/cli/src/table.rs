@@ -365,17 +365,13 @@ fn spread(times: &Sorted, slowdowns: &Sorted) -> [String; 7] {
 }
 
 fn switches(results: &Results) -> Table {
-    let mut table = table(&[
-        "switch",
-        "drops",
-        "ECN marks",
-        "PAUSE sent",
-        "PAUSE received",
-        "time paused",
-        "most buffered",
-    ]);
+    let chooses = results.switches.iter().any(|switch| switch.imbalance.is_some());
+    let mut header =
+        vec!["switch", "drops", "ECN marks", "PAUSE sent", "PAUSE received", "time paused", "most buffered"];
+    header.extend(chooses.then_some("imbalance"));
+    let mut table = table(&header);
     let row = |switch: &SwitchResult| {
-        [
+        let mut row = vec![
             switch.name.clone(),
             switch.drops.to_string(),
             switch.ecn_marks.to_string(),
@@ -383,7 +379,9 @@ fn switches(results: &Results) -> Table {
             switch.pause_received.to_string(),
             time(switch.paused.as_secs_f64()),
             size(switch.max_buffer_bytes),
-        ]
+        ];
+        row.extend(chooses.then(|| or_dash(switch.imbalance.map(|it| format!("{it:.2}")))));
+        row
     };
     if results.switches.len() <= MANY_SWITCHES {
         results.switches.iter().for_each(|switch| {
@@ -400,6 +398,9 @@ fn switches(results: &Results) -> Table {
         all.paused += switch.paused;
         all.max_buffer_bytes = all.max_buffer_bytes.max(switch.max_buffer_bytes);
     }
+    // Of those that choose, the mean: the most uneven of many is so by chance.
+    let uneven: Vec<f64> = results.switches.iter().filter_map(|switch| switch.imbalance).collect();
+    all.imbalance = chooses.then(|| uneven.iter().sum::<f64>() / float(uneven.len() as u64));
     table.add_row(row(&all));
     table
 }
@@ -605,6 +606,7 @@ mod tests {
             rnr_naks: 0,
             cnps: 3,
             ecn_marked: 9,
+            reordered: 0,
         };
         let host = |name: &str| roci_lab::results::HostResult { name: name.to_owned(), ..Default::default() };
         Results {

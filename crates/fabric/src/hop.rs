@@ -230,7 +230,8 @@ impl Net {
             let Copy { arrival, corrupt } = copy;
             // The first copy to come out is the packet itself; the others are made from it while it is on its way.
             let sent = if place == 0 { id } else { self.packets.clone_packet(id) };
-            let marks = if corrupt { packet.marks.with(Marks::CORRUPT) } else { packet.marks };
+            let marks = if place == 0 { packet.marks } else { packet.marks.with(Marks::AGAIN) };
+            let marks = if corrupt { marks.with(Marks::CORRUPT) } else { marks };
             self.packets[sent].marks = marks;
             self.queue.push_at(arrival, ARRIVE, sent.0);
         }

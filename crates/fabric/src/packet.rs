@@ -28,6 +28,8 @@ impl Marks {
     pub const CE: Self = Self(2);
     /// A fault flipped bits: the receiver's ICRC check fails.
     pub const CORRUPT: Self = Self(4);
+    /// It was sent before, or a fault made it of another: that it comes late says nothing of its path.
+    pub const AGAIN: Self = Self(8);
     /// A tap records its next arrival.
     pub(crate) const TAPPED: Self = Self(128);
 

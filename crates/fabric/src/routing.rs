@@ -289,6 +289,16 @@ impl Routes {
         EqualPorts { group: self.group_to(switch, destination), scattered: &self.scattered }
     }
 
+    /// Each set of several ports that `switch` chooses among, once.
+    pub fn choices(&self, switch: u32) -> impl Iterator<Item = EqualPorts<'_>> {
+        let known = self.switches[switch as usize];
+        let mut numbers = self.rows[known.row as usize..][..self.leaves].to_vec();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let groups = numbers.into_iter().map(move |number| self.groups[known.page as usize + number as usize]);
+        groups.filter(|group| group.count > 1).map(|group| EqualPorts { group, scattered: &self.scattered })
+    }
+
     #[inline(always)]
     fn choose(&self, switch: u32, destination: HostId, pick: impl FnOnce(u16) -> u16) -> u16 {
         let group = self.group_to(switch, destination);

@@ -275,6 +275,8 @@ pub struct FlowResult {
     pub cnps: u32,
     /// Its packets that arrived with CE.
     pub ecn_marked: u32,
+    /// Its packets, but for those sent again, that arrived after one with a higher PSN (RFC 4737).
+    pub reordered: u32,
 }
 
 const _: () = assert!(size_of::<FlowResult>() <= 112, "half a million of them may be kept");
@@ -348,7 +350,7 @@ impl FlowStatus {
 }
 
 /// What a switch did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SwitchResult {
     /// Its name.
     pub name: String,
@@ -375,6 +377,18 @@ pub struct SwitchResult {
     pub lost_as_it_failed: u64,
     /// Packets that it lost because it knew no way on for them.
     pub lost_without_way: u64,
+    /// How unevenly it used its ports of equal cost, as [`imbalance`] has it; `None` where it sent nothing by any.
+    pub imbalance: Option<f64>,
+}
+
+/// How unevenly ports of equal cost were used that sent so many octets at these rates: the difference of the greatest and the least
+/// throughput over the mean, (MAX − MIN) / AVG (CONGA, Alizadeh et al., SIGCOMM 2014, figure 12), each as a share of the port's rate. Zero
+/// where all were used alike, and their number where one was used alone. `None` where nothing was sent.
+pub fn imbalance(ports: &[(u64, BitsPerSec)]) -> Option<f64> {
+    let used: Vec<f64> = ports.iter().map(|(octets, rate)| *octets as f64 / rate.0 as f64).collect();
+    let sum: f64 = used.iter().sum();
+    let (most, least) = used.iter().fold((0.0, f64::MAX), |(most, least), &it| (it.max(most), it.min(least)));
+    (sum > 0.0).then(|| (most - least) * used.len() as f64 / sum)
 }
 
 /// What one end of a link sent into it.
@@ -472,6 +486,7 @@ mod tests {
             rnr_naks: 0,
             cnps: 0,
             ecn_marked: 0,
+            reordered: 0,
         }
     }
 

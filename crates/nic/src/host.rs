@@ -5,6 +5,7 @@ use crate::arch::spec::Entries;
 use crate::arch::{ArchCounters, Architecture};
 use crate::delay::{Delays, Range};
 use crate::drain::{Drain, DrainConfig};
+use crate::order::Order;
 use crate::path::Path;
 use crate::work::{Due, Slow};
 use roci_control::{Class, Emit, Hop};
@@ -13,7 +14,7 @@ use roci_fabric::packet::{HostId, Marks, Packet, PacketId};
 use roci_transport::{
     Arrival, Deferral, Engine, Grant, MemoryOperation, Reaction, Resolution, Segment, Until,
 };
-use roci_units::{Instant, Random};
+use roci_units::{Instant, Qpn, Random};
 use roci_wire::{Header, IpVersion, Layout, Opcode, Shape};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub struct Host {
     /// A receive path slower than the link.
     drain: Option<Box<Drain>>,
     classes: Classes,
-    /// [`TRACED`], [`STAGED`], [`PARTS`] and [`CONGESTED`], in one octet: the record has none to spare.
+    /// [`TRACED`], [`STAGED`], [`PARTS`], [`CONGESTED`] and [`WATCHED`], in one octet: the record has none to spare.
     flags: u8,
     /// Packets that are made and wait for the port, so that one look tells that there are none.
     pub(crate) waits: u32,
@@ -76,6 +77,8 @@ pub struct Host {
     apart: Option<Box<Apart>>,
     /// The eight-octet words that atomics touched; all others are zero.
     memory: BTreeMap<u64, u64>,
+    /// In what order data arrive, where it is [`WATCHED`].
+    order: Order,
 }
 
 /// Its data packets ask the switches for telemetry.
@@ -86,6 +89,8 @@ const STAGED: u8 = 2;
 const PARTS: u8 = 4;
 /// Its machine is congested: what arrives is marked.
 const CONGESTED: u8 = 8;
+/// It is watched in what order data arrive.
+const WATCHED: u8 = 16;
 /// How many queues wait for the port. Of one priority the first goes first.
 pub(crate) const QUEUES: usize = 3;
 /// CNPs and other packets of laws.
@@ -112,6 +117,7 @@ impl Host {
             flags: 0,
             waits: 0,
             memory: BTreeMap::new(),
+            order: Order::default(),
         }
     }
 
@@ -160,6 +166,27 @@ impl Host {
     /// Has its data packets ask the switches on their way for telemetry (INT).
     pub fn set_traced(&mut self, traced: bool) {
         self.flags = self.flags & !TRACED | if traced { TRACED } else { 0 };
+    }
+
+    /// Has it count what comes out of order from now on. It takes time for each packet, and is for networks in which packets may
+    /// overtake each other.
+    pub fn watch_order(&mut self) {
+        self.flags |= WATCHED;
+    }
+
+    /// Queue pair `qpn` is a new one: the order of what comes for it is counted from now on, if it is watched.
+    pub fn begin_order(&mut self, qpn: Qpn) {
+        if self.flags & WATCHED != 0
+            && let (Some(place), Ok(attributes)) = (self.engine.place_of(qpn), self.engine.query(qpn))
+        {
+            self.order.begin(place, Path::unpack(attributes.path).flow);
+        }
+    }
+
+    /// How many packets with payload came for queue pair `qpn` behind one that was sent after them; zero where it is not watched.
+    /// Those that are sent again are not counted, as RFC 4737 speaks of packets in the order in which they are sent.
+    pub fn reordered(&self, qpn: Qpn) -> u32 {
+        self.engine.place_of(qpn).map_or(0, |place| self.order.reordered(place))
     }
 
     /// Frames that the receive path had no room for.
@@ -238,19 +265,35 @@ impl Host {
     /// A packet has arrived.
     #[inline]
     pub(crate) fn receive(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
-        if self.flags & STAGED != 0 {
+        if self.flags & (STAGED | WATCHED) != 0 {
             self.stage(net, id, packet, reaction);
         } else {
             self.take(net, id, packet, reaction);
         }
     }
 
-    /// A packet has arrived where it has some way to go to the engine.
+    /// A packet has arrived where it is watched, or has some way to go to the engine.
     #[inline(never)]
     fn stage(&mut self, net: &mut Net, id: HostId, packet: PacketId, reaction: &mut Reaction) {
+        if self.flags & WATCHED != 0 {
+            self.watch(&net.packets()[packet]);
+        }
+        if self.flags & STAGED == 0 {
+            return self.take(net, id, packet, reaction);
+        }
         match &mut self.drain {
             Some(drain) => drain.push(net, id, packet),
             None => self.enter(net, id, packet, reaction),
+        }
+    }
+
+    /// Looks whether a packet comes in order. A header that a switch left of one is not looked at: it takes another queue.
+    fn watch(&mut self, packet: &Packet) {
+        if packet.header.payload > 0
+            && packet.marks.0 & (Marks::AGAIN.0 | Marks::CORRUPT.0) == 0
+            && let Some(place) = self.engine.place_of(packet.header.dest_qpn)
+        {
+            self.order.arrived(place, packet);
         }
     }
 
@@ -595,6 +638,9 @@ fn place(net: &mut Net, spare: Option<PacketId>, from: HostId, segment: &Segment
     packet.frame = frame_octets(&segment.header, segment.layout);
     packet.priority = segment.priority;
     packet.marks = if segment.ecn_capable { Marks::ECT } else { Marks::default() };
+    if segment.retransmission {
+        packet.marks = packet.marks.with(Marks::AGAIN);
+    }
     let id = match spare {
         Some(id) => {
             packet.side = keep_telemetry(net, id, &mut packet);

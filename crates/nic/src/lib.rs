@@ -7,6 +7,7 @@
 //! | `work` | work that takes time, by when it is due |
 //! | [`nics`] | the NICs of all hosts, driven by the fabric |
 //! | [`drain`] | a receive path slower than its link |
+//! | `order` | whether data arrive in the order in which they were sent |
 //! | [`path`] | how a queue pair's path names its peer |
 //! | [`arch`] | NICs that are made of parts, as data: `srnic`, `tonic`, `cx5`, `cx6`, and a user's own |
 //! | [`delay`] | how long deferred work takes: not at all (`ideal`), or at random (`delaying`) |
@@ -18,6 +19,7 @@ pub mod delay;
 pub mod drain;
 pub mod host;
 pub mod nics;
+mod order;
 pub mod path;
 mod work;
 

@@ -602,6 +602,12 @@ impl Engine {
         self.schedule.any(open)
     }
 
+    /// The place of queue pair `qpn` among those of this engine, which is another's once it is destroyed.
+    #[inline]
+    pub fn place_of(&self, qpn: Qpn) -> Option<usize> {
+        self.place(qpn)
+    }
+
     /// The place of queue pair `qpn`.
     #[inline]
     pub(crate) fn place(&self, qpn: Qpn) -> Option<usize> {

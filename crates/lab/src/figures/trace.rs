@@ -143,6 +143,7 @@ mod tests {
             rnr_naks: 0,
             cnps: 0,
             ecn_marked: 0,
+            reordered: 0,
         };
         let mut series = Series::new(Span::from_millis(1), vec!["s>r:3".to_owned()]);
         for (ms, payload, kbps, bytes) in

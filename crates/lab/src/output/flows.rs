@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 const HEADER: &str = "name,src,dst,op,control,bytes,start_s,end_s,status,fct_s,ideal_fct_s,slowdown,goodput_bps,packets,\
-                      retransmitted,repeated,timeouts,naks,rnr_naks,cnps,ecn_marked";
+                      retransmitted,repeated,timeouts,naks,rnr_naks,cnps,ecn_marked,reordered";
 
 /// Writes the flows of `results`; what is null in `summary.json` is empty here.
 ///
@@ -37,6 +37,7 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
             rnr_naks,
             cnps,
             ecn_marked,
+            reordered,
         } = FlowRecord::new(flow, results);
         let (name, src, dst) = (quoted(&name), quoted(src), quoted(dst));
         let control = quoted(control);
@@ -45,7 +46,7 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
         writeln!(
             out,
             "{name},{src},{dst},{op},{control},{bytes},{start_s},{end_s},{status},{fct_s},{ideal_fct_s},{slowdown},{goodput_bps},\
-             {packets},{retransmitted},{repeated},{timeouts},{naks},{rnr_naks},{cnps},{ecn_marked}"
+             {packets},{retransmitted},{repeated},{timeouts},{naks},{rnr_naks},{cnps},{ecn_marked},{reordered}"
         )?;
     }
     Ok(())

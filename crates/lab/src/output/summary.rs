@@ -145,6 +145,7 @@ pub(crate) struct FlowRecord<'a> {
     pub(crate) rnr_naks: u32,
     pub(crate) cnps: u32,
     pub(crate) ecn_marked: u32,
+    pub(crate) reordered: u32,
 }
 
 impl<'a> FlowRecord<'a> {
@@ -171,6 +172,7 @@ impl<'a> FlowRecord<'a> {
             rnr_naks: flow.rnr_naks,
             cnps: flow.cnps,
             ecn_marked: flow.ecn_marked,
+            reordered: flow.reordered,
         }
     }
 }
@@ -275,6 +277,9 @@ struct SwitchRecord<'a> {
     lost_as_it_failed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_without_way: Option<u64>,
+    /// Where it sent by ports of equal cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imbalance: Option<f64>,
 }
 
 impl<'a> SwitchRecord<'a> {
@@ -293,6 +298,7 @@ impl<'a> SwitchRecord<'a> {
             drops_behind_pause: any(switch.drops_behind_pause),
             lost_as_it_failed: any(switch.lost_as_it_failed),
             lost_without_way: any(switch.lost_without_way),
+            imbalance: switch.imbalance,
         }
     }
 }
@@ -529,6 +535,7 @@ mod tests {
             (&json["flows"][0], vec![
                 "name", "src", "dst", "op", "control", "bytes", "start_s", "end_s", "status", "fct_s", "ideal_fct_s", "slowdown",
                 "goodput_bps", "packets", "retransmitted", "repeated", "timeouts", "naks", "rnr_naks", "cnps", "ecn_marked",
+                "reordered",
             ]),
             (&json["switches"][0], vec![
                 "name", "drops", "ecn_marks", "pause_sent", "pause_received", "paused_s", "max_buffer_bytes",

@@ -70,6 +70,7 @@ pub(crate) fn sample() -> Results {
         rnr_naks: n,
         cnps: 40 + n,
         ecn_marked: 130 + n,
+        reordered: 3 * n,
     };
     Results {
         name: "made-up fan-in".into(),

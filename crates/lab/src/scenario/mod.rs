@@ -65,6 +65,7 @@ use reach::Reach;
 use read::Table;
 use roci_control::Law;
 use roci_control::program::Image;
+use roci_fabric::Balancing;
 use roci_fabric::topology::Topology;
 use roci_switch::config::{CUSTOMARY_FRAME, SwitchConfig};
 use roci_transport::Recovery;
@@ -139,6 +140,15 @@ impl Scenario {
     /// come to an end. The error says where, and what to do.
     pub fn parse(text: &str, file: &str, overrides: &[(String, String)]) -> Result<Self, ScenarioError> {
         Self::read(Source::new(file, text, overrides))
+    }
+
+    /// Whether packets of a flow may overtake each other: by other paths, for what links do to them, or by their priorities, which laws
+    /// and programs may set. Elsewhere they keep their order.
+    pub fn may_reorder(&self) -> bool {
+        let mut controls = self.controls.iter().chain([&self.transport.control]);
+        self.switch.routing != Balancing::Hash
+            || !self.faults.is_none()
+            || controls.any(|control| control.is_granted() || control.is_program())
     }
 
     /// Reads the scenario that `source` holds.

@@ -71,6 +71,9 @@ pub(super) fn fabric(
             NicModel::Parts(parts) => Host::of_parts(engine, classes, Arc::clone(parts), random),
         };
         host.set_traced(scenario.switch.int);
+        if scenario.may_reorder() {
+            host.watch_order();
+        }
         if let Some(shares) = &scenario.nic.config_of(name).ets {
             host.set_shares(shares, scenario.switch.config.max_frame);
         }

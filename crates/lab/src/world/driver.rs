@@ -77,6 +77,7 @@ pub(super) struct Counted {
     pub(super) rnr_naks: u32,
     pub(super) cnps: u32,
     pub(super) ecn_marked: u32,
+    pub(super) reordered: u32,
 }
 
 /// A flow that has ended.
@@ -309,6 +310,9 @@ impl Driver {
             hosts[at(dst)].engine.create_qp(responder).expect("the scenario's attributes were checked");
         let known = Change { peer: Some(dst_qpn), ..Change::default() };
         hosts[at(src)].engine.modify_qp(now, src_qpn, &known).expect("a peer may be named in any state");
+        for (host, qpn) in [(src, src_qpn), (dst, dst_qpn)] {
+            hosts[at(host)].begin_order(qpn);
+        }
         (src_qpn, dst_qpn, psn)
     }
 
@@ -442,6 +446,11 @@ impl Driver {
             rnr_naks: sender.rnr,
             cnps: data.cnps,
             ecn_marked: arrivals.ecn_marked,
+            reordered: if live.op == Op::Read {
+                hosts[at(live.src)].reordered(live.src_qpn)
+            } else {
+                hosts[at(live.dst)].reordered(live.dst_qpn)
+            },
         };
         Some((live, counted))
     }
@@ -474,6 +483,7 @@ impl Driver {
             rnr_naks: counted.rnr_naks,
             cnps: counted.cnps,
             ecn_marked: counted.ecn_marked,
+            reordered: counted.reordered,
         };
         Ended { id: live.id, number: live.number, packet: self.packet(live), result }
     }

@@ -35,7 +35,7 @@ use crate::program::events::Events;
 use crate::results::effect::Goodput;
 use crate::results::{
     CoreArray, Deadlock, Failure, FaultResult, HostFigures, HostResult, LinkResult, Offered, ProgramResult,
-    Results, SwitchResult, TrafficResult,
+    Results, SwitchResult, TrafficResult, imbalance,
 };
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
@@ -490,6 +490,13 @@ fn switch_result(net: &Net, number: u32, name: &str) -> SwitchResult {
     result.max_buffer_bytes = u64::from(net.switch(number).peak());
     let InSwitch { failed, no_way } = net.lost_in_switch(number);
     (result.lost_as_it_failed, result.lost_without_way) = (failed, no_way);
+    // Of several sets of equal ports, the one that sent the most: a few acknowledgements say nothing of balance.
+    let first = net.switch_ports(number).start;
+    let sent =
+        |local: u16| (net.tx_octets(first + u32::from(local)), net.rate_of_port(first + u32::from(local)));
+    let choices = net.routes().choices(number).map(|equal| equal.ports().map(sent).collect::<Vec<_>>());
+    let busiest = choices.max_by_key(|ports| ports.iter().map(|(octets, _)| octets).sum::<u64>());
+    result.imbalance = busiest.and_then(|ports| imbalance(&ports));
     result
 }
 

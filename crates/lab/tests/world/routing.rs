@@ -2,7 +2,7 @@
 
 use crate::support::{overrides, run};
 use roci_fabric::Balancing;
-use roci_lab::results::Results;
+use roci_lab::results::{FlowResult, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
@@ -76,4 +76,45 @@ fn flowlets_are_as_the_scenario_says() {
     let set = [flowlet, ("switch.flowlet_gap", "50us"), ("switch.flowlet_table", "256")];
     assert_eq!(read(&set), Balancing::Flowlet { gap: Span::from_micros(50), table: 256 });
     assert_eq!(read(&[]), Balancing::Adaptive);
+}
+
+/// Of all flows: packets reordered, and sent again.
+fn reordered(set: &[(&str, &str)]) -> [u64; 2] {
+    let results = run(UNEVEN, &[&[("traffic.0.size", "2MB")], set].concat());
+    let sum = |of: fn(&FlowResult) -> u32| results.flows.iter().map(|flow| u64::from(of(flow))).sum();
+    [sum(|flow| flow.reordered), sum(|flow| flow.retransmitted)]
+}
+
+#[test]
+fn other_paths_reorder_packets_and_what_is_sent_again_is_not_reordered() {
+    for (routing, reorders) in [("ecmp", false), ("spray", true), ("adaptive", true)] {
+        assert_eq!(reordered(&[("switch.routing", routing)])[0] > 0, reorders, "{routing}");
+    }
+    // What is lost comes behind what was sent after it, and did not overtake it.
+    let lossy = [("switch.routing", "ecmp"), ("transport.recovery", "sack"), ("faults.loss", "0.01")];
+    let [none, again] = reordered(&lossy);
+    assert!(none == 0 && again > 50, "{none} of {again}");
+    let copied = [("switch.routing", "ecmp"), ("faults.duplicate", "0.1"), ("transport.recovery", "sack")];
+    assert_eq!(reordered(&copied)[0], 0, "copies are not looked at");
+    let late = [("switch.routing", "ecmp"), ("faults.reorder.share", "0.01"), ("faults.reorder.by", "5us")];
+    let [late, _] = reordered(&late);
+    // Each of 16 flows has some 490 packets, which cross two links or four, and one in a hundred is late on each.
+    assert!((150..400).contains(&late), "{late}");
+}
+
+#[test]
+fn one_flow_uses_one_port_of_four_under_a_hash_and_all_alike_in_turn() {
+    let imbalance = |routing: &str| {
+        let one = [
+            ("switch.routing", routing),
+            ("traffic", "[{ kind = \"flows\", flows = [{ src = \"h0\", dst = \"h12\", size = \"4MB\" }] }]"),
+        ];
+        let results = run(UNEVEN, &one);
+        let leaf = results.switches.iter().find(|switch| switch.name == "leaf0").expect("it is there");
+        let spine = results.switches.iter().find(|switch| switch.name == "spine0").expect("it is there");
+        assert_eq!(spine.imbalance, None, "a spine has no choice");
+        leaf.imbalance.expect("it has sent something")
+    };
+    assert!((imbalance("ecmp") - 4.0).abs() < 1e-9, "{}", imbalance("ecmp"));
+    assert!(imbalance("spray") < 0.02, "{}", imbalance("spray"));
 }

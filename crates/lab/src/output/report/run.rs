@@ -323,6 +323,7 @@ fn flows(results: &Results) -> Section {
             record.rnr_naks.into(),
             record.cnps.into(),
             record.ecn_marked.into(),
+            record.reordered.into(),
         ]
     });
     section.table = Some(Table {
@@ -345,6 +346,7 @@ fn flows(results: &Results) -> Section {
             ("RNR NAKs", Unit::Count),
             ("CNPs", Unit::Count),
             ("CE", Unit::Count),
+            ("reordered", Unit::Count),
         ],
         rows: rows.collect(),
     });
@@ -352,12 +354,13 @@ fn flows(results: &Results) -> Section {
 }
 
 fn switches(results: &Results) -> Section {
+    let chooses = results.switches.iter().any(|switch| switch.imbalance.is_some());
     let rows: Vec<Vec<Cell>> = results
         .switches
         .iter()
         .take(ROWS_MAX)
         .map(|switch| {
-            vec![
+            let mut row = vec![
                 switch.name.as_str().into(),
                 switch.drops.into(),
                 switch.ecn_marks.into(),
@@ -365,24 +368,25 @@ fn switches(results: &Results) -> Section {
                 switch.pause_received.into(),
                 switch.paused.as_secs_f64().into(),
                 switch.max_buffer_bytes.into(),
-            ]
+            ];
+            row.extend(chooses.then(|| switch.imbalance.into()));
+            row
         })
         .collect();
+    let mut columns = vec![
+        ("switch", Unit::Text),
+        ("drops", Unit::Count),
+        ("CE marks", Unit::Count),
+        ("PAUSE sent", Unit::Count),
+        ("PAUSE received", Unit::Count),
+        ("paused", Unit::Time),
+        ("most buffered", Unit::Bytes),
+    ];
+    columns.extend(chooses.then_some(("imbalance", Unit::Number)));
     Section {
         title: "Switches",
         note: first_rows(rows.len(), results.switches.len()),
-        table: (!rows.is_empty()).then(|| Table {
-            columns: vec![
-                ("switch", Unit::Text),
-                ("drops", Unit::Count),
-                ("CE marks", Unit::Count),
-                ("PAUSE sent", Unit::Count),
-                ("PAUSE received", Unit::Count),
-                ("paused", Unit::Time),
-                ("most buffered", Unit::Bytes),
-            ],
-            rows,
-        }),
+        table: (!rows.is_empty()).then_some(Table { columns, rows }),
         ..Section::default()
     }
 }
