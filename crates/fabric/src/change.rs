@@ -75,6 +75,8 @@ struct PartState {
     changed: u64,
     /// Whether routes avoid it.
     avoided: bool,
+    /// Whether the switches that have a port there do.
+    shut: bool,
 }
 
 /// All that changes.
@@ -88,6 +90,8 @@ pub(crate) struct Changes {
     home: Option<Box<(Graph, Routes)>>,
     /// How long a part must have been down, or up again, until routes follow, in picoseconds; `None`: they do not.
     detect: Option<u64>,
+    /// The same until the switches that have a port there follow.
+    detect_own: Option<u64>,
     /// Whether routes are about to be laid anew, in this instant.
     stale: bool,
 }
@@ -104,24 +108,26 @@ impl Changes {
     /// The routes that avoid what is to be avoided now.
     fn routes(&self) -> Option<Result<Routes, crate::routing::RoutingError>> {
         let (graph, home) = &**self.home.as_ref()?;
-        let avoided: Vec<Part> =
-            self.parts.iter().filter(|state| state.avoided).map(|state| state.part).collect();
-        if avoided.is_empty() {
+        if !self.parts.iter().any(|state| state.avoided || state.shut) {
             return Some(Ok(home.clone()));
         }
-        let mut dead = vec![false; graph.links.len()];
-        for part in avoided {
-            match part {
-                Part::Link(link) => dead[link as usize] = true,
-                Part::Switch(switch) => {
-                    let node = graph.hosts.len() + switch as usize;
-                    for (dead, link) in dead.iter_mut().zip(&graph.links) {
-                        *dead |= [link.a, link.b].iter().any(|end| end.0 as usize == node);
+        let links_of = |is: fn(&PartState) -> bool| {
+            let mut links = vec![false; graph.links.len()];
+            for state in self.parts.iter().filter(|state| is(state)) {
+                match state.part {
+                    Part::Link(link) => links[link as usize] = true,
+                    Part::Switch(switch) => {
+                        let node = graph.hosts.len() + switch as usize;
+                        for (of_part, link) in links.iter_mut().zip(&graph.links) {
+                            *of_part |= [link.a, link.b].iter().any(|end| end.0 as usize == node);
+                        }
                     }
                 }
             }
-        }
-        Some(Routes::around(graph, |link| dead[link as usize]))
+            links
+        };
+        let (dead, shut) = (links_of(|state| state.avoided), links_of(|state| state.shut));
+        Some(Routes::around(graph, |link| dead[link as usize], |link| shut[link as usize]))
     }
 }
 
@@ -190,6 +196,8 @@ impl Net {
         let mut places = BTreeMap::new();
         self.changes.home = Some(Box::new((graph.clone(), self.routes.clone())));
         self.changes.detect = config.detect.map(|detect| detect.as_ps());
+        let own = config.detect_own.map(|own| own.as_ps());
+        self.changes.detect_own = own.filter(|&own| self.changes.detect.is_none_or(|detect| own < detect));
         for (own, outage) in (0u32..).zip(&config.outages) {
             // What is never up has no turns.
             let outage = &Outage { turns: outage.turns.filter(|turns| !turns.up.is_zero()), ..*outage };
@@ -206,7 +214,7 @@ impl Net {
             let changes = &mut self.changes;
             #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^32 faults")]
             let place = *places.entry(outage.part).or_insert_with(|| {
-                let state = PartState { part: outage.part, down: 0, changed: 0, avoided: false };
+                let state = PartState { part: outage.part, down: 0, changed: 0, avoided: false, shut: false };
                 changes.parts.push(state);
                 changes.parts.len() as u32 - 1
             });
@@ -222,6 +230,7 @@ impl Net {
                 // It is down as the run begins, and everybody knows it.
                 let state = &mut changes.parts[place as usize];
                 (state.down, state.avoided) = (state.down + 1, changes.detect.is_some());
+                state.shut = changes.detect_own.is_some();
                 next = outage.next_up(0);
             }
             push(&mut self.queue, next, handle);
@@ -258,10 +267,10 @@ impl Net {
             return;
         }
         state.changed = now;
-        if let Some(detect) = self.changes.detect
-            && now.saturating_add(detect) < HORIZON_PS
-        {
-            self.queue.push_at(now + detect, REROUTE, place);
+        for detect in [self.changes.detect, self.changes.detect_own].into_iter().flatten() {
+            if now.saturating_add(detect) < HORIZON_PS {
+                self.queue.push_at(now + detect, REROUTE, place);
+            }
         }
         if let Part::Switch(switch) = outage.part {
             if down { self.fail(switch, own) } else { self.revive(switch) }
@@ -283,11 +292,15 @@ impl Net {
         }
         let state = &mut changes.parts[handle as usize];
         let is_down = state.down > 0;
-        if state.changed.saturating_add(changes.detect.unwrap_or(u64::MAX)) != now || state.avoided == is_down
-        {
+        let mut noticed = false;
+        for (detect, known) in [(changes.detect, &mut state.avoided), (changes.detect_own, &mut state.shut)] {
+            if detect.and_then(|detect| state.changed.checked_add(detect)) == Some(now) {
+                noticed |= std::mem::replace(known, is_down) != is_down;
+            }
+        }
+        if !noticed {
             return;
         }
-        state.avoided = is_down;
         if !std::mem::replace(&mut changes.stale, true) {
             // Behind what else is noticed in this instant.
             self.queue.push_at(now, REROUTE, LAY);

@@ -34,6 +34,9 @@ pub struct FabricConfig {
     /// How long something must have been down until routes avoid it, and up again until they lead through it; what is down as the
     /// run begins, they avoid from the start. `None`: routes stay as they are.
     pub detect: Option<Span>,
+    /// How long a link must have been down until the switches at its ends do not choose it, where they have another of equal cost, and up
+    /// again until they may; `None`, or no less than `detect`: not before all others.
+    pub detect_own: Option<Span>,
 }
 
 /// Why a fabric cannot be built.

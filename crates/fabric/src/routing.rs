@@ -156,15 +156,19 @@ impl Routes {
     /// # Errors
     /// When a switch has more than 65 534 ports.
     pub fn new(graph: &Graph) -> Result<Self, RoutingError> {
-        Self::around(graph, |_| false)
+        Self::around(graph, |_| false, |_| false)
     }
 
-    /// The shortest paths over links that are not `dead`, which is asked with their places in the graph. Ports keep their
-    /// numbers, and hosts their leaves.
+    /// The shortest paths over links that are not `dead`, which is asked with their places in the graph; but a switch takes none of its own
+    /// links that are `shut`, of which the others have not heard. Ports keep their numbers, and hosts their leaves.
     ///
     /// # Errors
     /// As [`Routes::new`].
-    pub fn around(graph: &Graph, dead: impl Fn(u32) -> bool) -> Result<Self, RoutingError> {
+    pub fn around(
+        graph: &Graph,
+        dead: impl Fn(u32) -> bool,
+        shut: impl Fn(u32) -> bool,
+    ) -> Result<Self, RoutingError> {
         let ports = Ports::of(graph);
         let hosts = graph.hosts.len();
         let switch_ports = |switch: usize| ports.of_node(NodeId(node_index(hosts + switch)));
@@ -201,6 +205,7 @@ impl Routes {
                                 .checked_sub(hosts)
                                 .is_some_and(|peer| distances[peer] == distance - 1)
                                 && !dead(port.link)
+                                && !shut(port.link)
                         };
                         equal.clear();
                         let all = switch_ports(switch).iter().enumerate();
@@ -295,7 +300,8 @@ impl Routes {
         let mut numbers = self.rows[known.row as usize..][..self.leaves].to_vec();
         numbers.sort_unstable();
         numbers.dedup();
-        let groups = numbers.into_iter().map(move |number| self.groups[known.page as usize + number as usize]);
+        let groups =
+            numbers.into_iter().map(move |number| self.groups[known.page as usize + number as usize]);
         groups.filter(|group| group.count > 1).map(|group| EqualPorts { group, scattered: &self.scattered })
     }
 

@@ -223,7 +223,7 @@ fn the_ports_that_are_left_share_all_flows_anew_as_ranges_of_the_hash() {
     let of_leaf = ports.of_node(NodeId(128));
     for lost in 4u16..8 {
         let link = of_leaf[usize::from(lost)].link;
-        let around = Routes::around(&graph, |dead| dead == link).unwrap();
+        let around = Routes::around(&graph, |dead| dead == link, |_| false).unwrap();
         let (mut uses, mut moved) = ([0u32; 8], 0);
         for n in 0..12_000u16 {
             let hash = flow_hash(HostId(0), HostId(127), n);

@@ -5,6 +5,7 @@ use super::read::{Detail, Table};
 use super::source::{Located, Origin, ScenarioError, Source};
 use super::topology::Names;
 use super::tree::Kind;
+use roci_fabric::Balancing;
 use roci_fabric::graph::{Graph, NodeId};
 use roci_units::{BitErrorRate, BitsPerSec, Instant, Ratio, Span};
 use std::collections::BTreeSet;
@@ -21,6 +22,8 @@ pub struct Faults {
     pub switches: Vec<SwitchRule>,
     /// Whether and when routes follow what goes down or comes up, where it was written.
     pub detect: Option<Detect>,
+    /// How long it takes a switch to leave a port of its own, where it was written.
+    pub detect_local: Option<Span>,
     /// Where `[faults]` was written.
     pub place: Located<()>,
 }
@@ -93,6 +96,10 @@ pub enum Detect {
 /// networks take from some tens of microseconds, where the port's own switch has a spare way, to seconds, where a routing
 /// protocol has to find out; a run lasts some milliseconds.
 const DETECT: Span = Span::from_millis(1);
+
+/// How long it takes a switch that chooses by load to leave a port of its own, where nothing was chosen: the hardware looks at its ports with
+/// each choice, and sees a signal that is lost, or a fault that the other end tells of (IEEE 802.3 §81.3.4), in some microseconds.
+const DETECT_LOCAL: Span = Span::from_micros(10);
 
 /// What befalls packets on one way of a link; PAUSE frames are exempt, but where it is down.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -292,6 +299,12 @@ impl Faults {
         }
     }
 
+    /// How long it takes until a switch that chooses in this way leaves a port whose link is down; `None`: as long as for all others.
+    pub fn detect_local(&self, routing: Balancing) -> Option<Span> {
+        let by_load = matches!(routing, Balancing::Adaptive | Balancing::Flowlet { .. });
+        self.detect_local.or_else(|| by_load.then_some(DETECT_LOCAL))
+    }
+
     /// Whether routes follow a link that flaps: where it was said how soon.
     pub fn follows_flaps(&self) -> bool {
         matches!(self.detect, Some(Detect::After(_)))
@@ -367,7 +380,9 @@ impl Faults {
             Some(Kind::Text(text)) if text == "never" => Some(Detect::Never),
             Some(_) => table.span("detect")?.map(Detect::After),
         };
-        Ok(Self { common, rules, switches, detect, place: Located { value: (), origin: blamed(table) } })
+        let detect_local = table.span("detect_local")?;
+        let place = Located { value: (), origin: blamed(table) };
+        Ok(Self { common, rules, switches, detect, detect_local, place })
     }
 
     /// What a user should know of rules that change nothing: they begin when the run is over, or name no fault where there is none.

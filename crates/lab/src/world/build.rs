@@ -199,6 +199,7 @@ fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
         faults: faults::specs(scenario),
         outages: faults::outages(scenario),
         detect: scenario.faults.detect(),
+        detect_own: scenario.faults.detect_local(switch.routing),
     }
 }
 

@@ -365,20 +365,64 @@ fn a_link_that_is_down_is_avoided_once_it_has_been_for_long_enough() {
     let graph = leaf_spine();
     let place = graph.links.iter().position(|link| (link.a, link.b) == (NodeId(4), NodeId(6))).unwrap();
     let link = u32::try_from(place).unwrap();
-    let dropped = |down: u64, detect: Option<Span>| {
+    let dropped_with = |down: u64, detect: Option<Span>, detect_own: Option<Span>| {
         let turns = Turns { began: at_us(0), up: Span::from_micros(60), down: Span::from_micros(down) };
         let faults = vec![always(link, NodeId(4), Fault::Flap(turns))];
         let outage =
             Outage { part: Part::Link(link), start: at_us(0), until: Instant::NEVER, turns: Some(turns) };
-        let config = FabricConfig { faults, outages: vec![outage], detect, ..FabricConfig::default() };
+        let outages = vec![outage];
+        let config = FabricConfig { faults, outages, detect, detect_own, ..FabricConfig::default() };
         let mut fabric = across(&config, 4_000);
         fabric.run_until(at_us(320));
         fabric.net.totals().dropped
     };
+    let dropped = |down, detect| dropped_with(down, detect, None);
     let [never, late, soon] = [None, Some(30), Some(5)].map(|us| dropped(20, us.map(Span::from_micros)));
     // Four of 20 us each: never noticed where it takes 30 us to be sure, and after a quarter of them where it takes 5.
     assert_eq!(never, late);
     assert!(soon * 5 < never * 2 && soon > never / 8, "{soon} of {never}");
+    // The leaf sees at its port what it takes all others 30 us to hear of, and no later than they do.
+    let [own, later] =
+        [5, 60].map(|us| dropped_with(20, Some(Span::from_micros(30)), Some(Span::from_micros(us))));
+    assert_eq!((own, later), (soon, late));
+}
+
+#[test]
+fn a_port_whose_link_is_down_is_left_by_its_own_switch_and_chosen_again_when_all_may() {
+    let graph = leaf_spine();
+    let place = graph.links.iter().position(|link| (link.a, link.b) == (NodeId(4), NodeId(6))).unwrap();
+    let link = u32::try_from(place).unwrap();
+    let (start, until) = (at_us(20), at_us(100));
+    let down = [4, 6].map(|end| FaultSpec { start, until, ..always(link, NodeId(end), Fault::Down) });
+    let lost = |balancing, detect_own: Option<u64>| {
+        let config = FabricConfig {
+            faults: down.to_vec(),
+            outages: vec![Outage { part: Part::Link(link), start, until, turns: None }],
+            detect: Some(Span::from_micros(60)),
+            detect_own: detect_own.map(Span::from_micros),
+            balancing,
+            ..FabricConfig::default()
+        };
+        let mut fabric = across(&config, 4_000);
+        let uplink =
+            fabric.net.switch_ports(0).find(|&port| fabric.net.switch_of(fabric.net.peer(port)) == Some(2));
+        let uplink = uplink.unwrap();
+        let sent =
+            |fabric: &Fabric<Script>| fabric.net.fault_counters(uplink).map_or(0, |it| it.dropped.packets);
+        fabric.run_until(at_us(40));
+        let early = sent(&fabric);
+        fabric.run_until(at_us(78));
+        let late = sent(&fabric);
+        fabric.run_until(SECOND);
+        (early, late, fabric.net.lost_elsewhere())
+    };
+    for balancing in [Balancing::Hash, Balancing::InTurn, Balancing::Adaptive] {
+        let (early, late, _) = lost(balancing, None);
+        assert!(late > early + early / 2, "{balancing:?}: {early} and {late} until all know it");
+        let (early, late, elsewhere) = lost(balancing, Some(3));
+        assert!(early > 0 && late == early, "{balancing:?}: {early} and {late} though its own switch knows");
+        assert_eq!(elsewhere, 0, "there is another way");
+    }
 }
 
 #[test]
@@ -415,7 +459,7 @@ proptest! {
         outages in prop::collection::vec((0u32..4, 0u64..200, 1u64..150, prop::option::of((1u64..40, 1u64..40))), 1..5),
         slow in prop::collection::vec((0u32..8, 0u64..200, 1u64..200, 1u64..100), 0..4),
         downs in prop::collection::vec((0u32..8, 0u64..300, 1u64..100, any::<bool>(), any::<bool>(), prop::option::of((1u64..20, 1u64..20))), 0..5),
-        detect in prop::option::of(0u64..60),
+        (detect, detect_own) in (prop::option::of(0u64..60), prop::option::of(0u64..60)),
         balancing in balancing(),
         per_flow in any::<bool>(),
     ) {
@@ -445,6 +489,7 @@ proptest! {
             outages: outages.collect(),
             faults: faults.chain(downs).collect(),
             detect: detect.map(Span::from_micros),
+            detect_own: detect_own.map(Span::from_micros),
             balancing,
             ..FabricConfig::default()
         };

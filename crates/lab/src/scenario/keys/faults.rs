@@ -43,6 +43,12 @@ pub static FAULTS: Section = Section {
             "`\"1ms\"`, but for links that `flap`",
             "How long a link or a switch must have been down until all switches route around it, and up again until they use it. What is down as the run begins they avoid from the start. Links that `flap` are routed around only where this is given.",
         ),
+        key(
+            "detect_local",
+            "a time, such as `\"1us\"`",
+            "`\"10us\"` with `switch.routing` `\"adaptive\"` or `\"flowlet\"`, else `detect`",
+            "The same until the switches at the ends of a link leave it, and neighbours those to a switch that failed, where they have another way of equal cost; the others follow after `detect`.",
+        ),
     ],
     also: Some(&FAULTS_EACH),
 };
