@@ -5,6 +5,7 @@ use super::{Control, Nic, Scenario, Switch, Transport};
 use crate::traffic::spec::{Poisson, Traffic};
 use roci_fabric::Balancing;
 use roci_fabric::graph::Graph;
+use roci_fabric::routing::Routes;
 use roci_switch::SwitchConfig;
 use roci_transport::Recovery;
 use roci_units::{BitsPerSec, Instant, Span};
@@ -20,11 +21,7 @@ pub(super) fn notes<'a>(
     controls: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
     let sprayed = switch.routing.scatters();
-    let routing = match switch.routing {
-        Balancing::Adaptive => "adaptive",
-        Balancing::Flowlet { .. } => "flowlet",
-        Balancing::Hash | Balancing::InTurn => "spray",
-    };
+    let routing = routing_of(switch);
     let trims = switch.config.trim.is_some();
     let holds =
         |config: &SwitchConfig| config.pfc.is_some() && switch.classes.pause >> switch.classes.data & 1 == 1;
@@ -153,6 +150,31 @@ pub(super) fn notes<'a>(
         );
     }
     notes
+}
+
+/// What `switch.routing` is called.
+const fn routing_of(switch: &Switch) -> &'static str {
+    match switch.routing {
+        Balancing::Hash => "ecmp",
+        Balancing::InTurn => "spray",
+        Balancing::Adaptive => "adaptive",
+        Balancing::Flowlet { .. } => "flowlet",
+    }
+}
+
+/// A note where it was chosen how switches choose among ports of equal cost, and none has several.
+pub(super) fn idle_routing(switch: &Switch, graph: &Graph) -> Option<String> {
+    if switch.routing == Balancing::Hash {
+        return None;
+    }
+    let routes = Routes::new(graph).ok()?;
+    let chooses = (0u32..).zip(&graph.switches).any(|(number, _)| routes.choices(number).next().is_some());
+    (!chooses).then(|| {
+        format!(
+            "`switch.routing = \"{}\"` does nothing: no switch here has several ports of equal cost to choose from",
+            routing_of(switch)
+        )
+    })
 }
 
 /// A note for each table of requests of which none is counted, for the run stops before its warmup is over.
@@ -315,6 +337,10 @@ mod tests {
         let notes = |lines: &str| {
             let notes: Vec<String> =
                 parse(&(star(PERMUTATION) + lines)).unwrap().notes().map(str::to_owned).collect();
+            // A star has no equal paths, whichever way it is to choose among them.
+            let (idle, notes): (Vec<_>, Vec<_>) =
+                notes.into_iter().partition(|note| note.contains("several ports of equal cost"));
+            assert_eq!(idle.len(), usize::from(lines.contains("routing =")), "{lines}: {idle:?}");
             notes.join(" ")
         };
         let none = "[transport]\ncontrol = \"none\"\n";
@@ -449,6 +475,29 @@ mod tests {
             let told = notes(&format!("[switch]\nrouting = \"spray\"\n[transport]\n{tolerant}\n"));
             assert!(!told.contains("others overtake"), "{tolerant}: {told}");
         }
+    }
+
+    #[test]
+    fn a_choice_among_equal_ports_where_no_switch_has_several_is_told_of() {
+        let notes = |spines: u32, routing: &str| {
+            let text = format!(
+                "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\nhosts_per_leaf = 2\nrate = \"100Gb/s\"\ndelay = \"1us\"\n\
+                 {PERMUTATION}[switch]\nrouting = \"{routing}\"\n[transport]\nrecovery = \"ndp\"\ncontrol = \"none\"\n"
+            );
+            let scenario = parse(&text).unwrap();
+            let of_choices = scenario.notes().filter(|note| note.contains("several ports of equal cost"));
+            of_choices.map(str::to_owned).collect::<Vec<_>>()
+        };
+        for routing in ["spray", "adaptive", "flowlet"] {
+            let told = notes(1, routing);
+            assert!(
+                told.iter()
+                    .any(|it| it.starts_with(&format!("`switch.routing = \"{routing}\"` does nothing"))),
+                "{told:?}"
+            );
+            assert_eq!(notes(2, routing), [""; 0], "two spines are two ways");
+        }
+        assert_eq!(notes(1, "ecmp"), [""; 0], "nothing was chosen");
     }
 
     #[test]
