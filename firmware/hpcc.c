@@ -31,7 +31,7 @@ typedef struct {
     uint32_t utilisation; /* U */
     uint32_t update_at;   /* lastUpdateSeq: the packet after which W^c moves */
     uint32_t stage;       /* incStage */
-    uint32_t hop_count;
+    uint32_t path;        /* by which switches the last ACK's telemetry came; 0: none did yet */
     Link links[HOPS];
 } QPContext;
 
@@ -95,7 +95,7 @@ int recv() {
             answer(e.context.window, e.rate);
         } else if (hops > 0) {
             const uint32_t T = base_rtt, per_t = PER_T;
-            bool known = __builtin_expect(readContext(e.context.hop_count) == hops, 1);
+            bool known = __builtin_expect(readContext(e.context.path) == e.path, 1);
 #pragma GCC unroll 5
             for (uint32_t n = 0; n < HOPS; n++) { /* lines 2 to 9, in flight: tau u */
                 Link *link = &e.context.links[n];
@@ -139,8 +139,9 @@ int recv() {
                 }
                 answer(window, link);
             } else { /* a new path: where its counters stand */
-                updateContext(e.context.hop_count, hops);
-                updateContext(e.context.update_at, e.nextSequence);
+                if (readContext(e.context.path) == 0)
+                    updateContext(e.context.update_at, e.nextSequence);
+                updateContext(e.context.path, e.path);
             }
         }
         postEvent(&e);

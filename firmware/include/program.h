@@ -60,6 +60,7 @@ enum { Send = 1, LoopBack = 2, Done = 3, GenTxEvent = 4 };
         uint32_t rate, window, tokens; /* the credit as it stands: kb/s, at most the link's; octets; octets */         \
         uint8_t timer, periods; /* which timer ran out, how often since the last event: 1 to 15 */                     \
         uint8_t hops;           /* switches that the packet crossed */                                                 \
+        uint32_t path;          /* of an ACK with telemetry: by which switches that came; never 0 */                   \
         bool timeout, drained, sentKnown, stamped;                                                                     \
     }
 
@@ -127,6 +128,7 @@ enum {
         roci_e->timer = ROCI_GET(ROCI_DETAIL) >> 8 & 3;                                                                \
         roci_e->periods = ROCI_GET(ROCI_DETAIL) >> 16 & 15;                                                            \
         roci_e->hops = ROCI_GET(ROCI_DETAIL) >> 24;                                                                    \
+        roci_e->path = ROCI_GET(ROCI_LENGTH);                                                                          \
     } while (0)
 
 /* Answers the event with `eventType`. */

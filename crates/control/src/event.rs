@@ -1,6 +1,6 @@
 //! The one vocabulary in which every law hears of the network, native or a program on a core.
 
-pub use roci_wire::Hop;
+pub use roci_wire::{Hop, PathId};
 
 use roci_units::Instant;
 use roci_wire::Opcode;
@@ -204,6 +204,8 @@ pub struct Event<'a> {
     pub sent: Instant,
     /// Switches that the answered packet crossed, where the layout or the IP hop limit tells (Swift's target).
     pub hop_count: u8,
+    /// Which switches told [`hops`](Self::hops), as HPCC's pathID has it.
+    pub path_id: PathId,
     /// Packets newly allowed by a `PULL`, or by an acknowledgement that carries the count of pulls (NDP).
     pub pulled: u32,
     /// Packets of requests from the first that is missing up to the one that arrived; zero where none is (NDP). Of a message's data in
@@ -224,6 +226,13 @@ pub struct Event<'a> {
 }
 
 impl Event<'_> {
+    /// By which switches the telemetry came, and from bit 24 on how many they are: zero where there is none.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "few hops")]
+    pub const fn path(&self) -> u32 {
+        self.path_id.get() | (self.hops.len() as u32) << 24
+    }
+
     /// The same without its words and hops, which whoever keeps an event keeps beside it.
     #[must_use]
     pub const fn bare(&self) -> Event<'static> {
@@ -248,6 +257,7 @@ impl Event<'_> {
             stamped,
             sent,
             hop_count,
+            path_id,
             pulled,
             missing,
             drained,
@@ -277,6 +287,7 @@ impl Event<'_> {
             stamped,
             sent,
             hop_count,
+            path_id,
             pulled,
             missing,
             drained,

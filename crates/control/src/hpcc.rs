@@ -6,9 +6,8 @@
 //! W follows every acknowledgement; its reference W^c once in each round trip, so that one signal is not answered twice.
 //! The rate is W over the base round trip.
 //!
-//! - The first acknowledgement, and one whose path has another number of hops, only shows where the counters stand. Nothing
-//!   in telemetry says which switches it is of: a path by others, of as many hops, is taken for the same, and their counters
-//!   are compared with each other's.
+//! - The first acknowledgement, and one that came by other switches, as pathID tells, only shows where the counters stand (§4.1): W stays,
+//!   and so does the packet after which W^c moves. Of parallel links between the same switches telemetry does not say which it is of.
 //! - `τ·u` is kept rather than `u`: for the fullest link it is its queue's share times τ, and the time that its octets
 //!   take, so that the usual acknowledgement divides only where W^c is divided by U (once, by 32 bits). Links are compared
 //!   crosswise. A gap beyond the base round trip costs another division, and a link that was another one before costs
@@ -98,8 +97,8 @@ pub struct State {
     pub update_at: u32,
     /// incStage.
     pub stage: u32,
-    /// How many links are known.
-    pub hop_count: u32,
+    /// The path that is known, as [`Event::path`] tells of it; zero before the first acknowledgement.
+    pub path: u32,
     /// The links, nearest first.
     pub links: [Link; HOPS],
 }
@@ -152,8 +151,9 @@ impl Hpcc {
         if hops.is_empty() {
             return;
         }
-        if state.hop_count as usize != hops.len() {
-            return Self::meet(state, event, hops);
+        let path = event.path();
+        if state.path != path {
+            return Self::meet(state, event, (path, hops));
         }
         self.measure_inflight(state, hops);
         let update = passed(event.acked_sequence, state.update_at);
@@ -185,15 +185,13 @@ impl Hpcc {
     /// Where the counters of a new path stand.
     #[cold]
     #[inline(never)]
-    fn meet(state: &mut State, event: &Event<'_>, hops: &[Hop]) {
+    fn meet(state: &mut State, event: &Event<'_>, (path, hops): (u32, &[Hop])) {
         for (link, hop) in state.links.iter_mut().zip(hops) {
             link.meet(hop);
         }
-        #[expect(clippy::cast_possible_truncation, reason = "at most five")]
-        {
-            state.hop_count = hops.len() as u32;
+        if core::mem::replace(&mut state.path, path) == 0 {
+            state.update_at = event.next_sequence;
         }
-        state.update_at = event.next_sequence;
     }
 
     /// `MeasureInflight` (lines 1 to 10): U follows the fullest link by τ/T.

@@ -52,7 +52,7 @@ mod units;
 
 pub use dcqcn::Dcqcn;
 pub use dctcp::Dctcp;
-pub use event::{Class, Event, Hop, Part};
+pub use event::{Class, Event, Hop, Part, PathId};
 pub use homa::Homa;
 pub use hpcc::Hpcc;
 pub use ndp::Ndp;

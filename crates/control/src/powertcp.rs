@@ -98,8 +98,8 @@ pub struct Window {
 pub struct State {
     /// Its window.
     pub window: Window,
-    /// How many links are known.
-    pub hop_count: u32,
+    /// The path that is known, as [`Event::path`] tells of it; zero before the first acknowledgement.
+    pub path: u32,
     /// The links, nearest first.
     pub links: [Link; HOPS],
 }
@@ -143,8 +143,9 @@ impl PowerTcp {
         if hops.is_empty() {
             return;
         }
-        if state.hop_count as usize != hops.len() {
-            return Self::meet(state, event, hops);
+        let path = event.path();
+        if state.path != path {
+            return Self::meet(state, event, (path, hops));
         }
         self.smooth(state, hops);
         self.terms.answer(&mut state.window);
@@ -160,15 +161,13 @@ impl PowerTcp {
     /// Where the counters of a new path stand.
     #[cold]
     #[inline(never)]
-    fn meet(state: &mut State, event: &Event<'_>, hops: &[Hop]) {
+    fn meet(state: &mut State, event: &Event<'_>, (path, hops): (u32, &[Hop])) {
         for (link, hop) in state.links.iter_mut().zip(hops) {
             link.meet(hop);
         }
-        #[expect(clippy::cast_possible_truncation, reason = "at most five")]
-        {
-            state.hop_count = hops.len() as u32;
+        if core::mem::replace(&mut state.path, path) == 0 {
+            state.window.update_at = event.next_sequence;
         }
-        state.window.update_at = event.next_sequence;
     }
 
     /// `NORMPOWER` of Algorithm 1: Γ follows that of the link with the most by Δt/τ.

@@ -244,7 +244,8 @@ impl Net {
         let end = &self.ports[egress as usize].link;
         let rate_kbps = self.classes[usize::from(end.class)].rate_kbps;
         let hop = Hop::new(self.now(), end.tx_octets, behind, rate_kbps);
-        if self.packets.extra_mut(id).add_hop(hop) {
+        let node = end.owner;
+        if self.packets.extra_mut(id).add_hop(node, hop) {
             let packet = &mut self.packets[id];
             packet.frame = packet.frame.saturating_add(self.hop_octets);
         }

@@ -2,6 +2,7 @@
 
 use crate::packet::{Packet, PacketId};
 use roci_switch::Hop;
+use roci_wire::PathId;
 use std::ops::{Index, IndexMut};
 
 /// Optional header words a packet can carry.
@@ -17,12 +18,19 @@ pub struct Extra {
     /// Whether switches add their hop.
     traced: bool,
     hop_count: u8,
+    path_id: PathId,
     hops: [Hop; HOPS],
 }
 
 impl Extra {
-    const EMPTY: Self =
-        Self { words: [0; WORDS], word_count: 0, traced: false, hop_count: 0, hops: [Hop::NONE; HOPS] };
+    const EMPTY: Self = Self {
+        words: [0; WORDS],
+        word_count: 0,
+        traced: false,
+        hop_count: 0,
+        path_id: PathId::new(0),
+        hops: [Hop::NONE; HOPS],
+    };
 
     /// The optional header's words.
     pub fn words(&self) -> &[u32] {
@@ -42,6 +50,11 @@ impl Extra {
         &self.hops[..usize::from(self.hop_count)]
     }
 
+    /// Which switches are on the way that it was traced on.
+    pub const fn path_id(&self) -> PathId {
+        self.path_id
+    }
+
     /// Whether switches add their hop.
     pub const fn traced(&self) -> bool {
         self.traced
@@ -52,10 +65,14 @@ impl Extra {
         self.traced = traced;
     }
 
-    /// Adds a hop if the packet is traced and has room; whether it did.
-    pub(crate) fn add_hop(&mut self, hop: Hop) -> bool {
+    /// Adds the hop of the switch of this number if the packet is traced and has room; whether it did.
+    pub(crate) fn add_hop(&mut self, switch: u32, hop: Hop) -> bool {
         let count = usize::from(self.hop_count);
-        if !self.traced || count == HOPS {
+        if !self.traced {
+            return false;
+        }
+        self.path_id = self.path_id.across(switch);
+        if count == HOPS {
             return false;
         }
         self.hops[count] = hop;

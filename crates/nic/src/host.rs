@@ -11,11 +11,12 @@ use crate::work::{Due, Slow};
 use roci_control::{Class, Emit, Hop};
 use roci_fabric::net::Net;
 use roci_fabric::packet::{HostId, Marks, Packet, PacketId};
+use roci_fabric::packets::Extra;
 use roci_transport::{
     Arrival, Deferral, Engine, Grant, MemoryOperation, Reaction, Resolution, Segment, Until,
 };
 use roci_units::{Instant, Qpn, Random};
-use roci_wire::{Header, IpVersion, Layout, Opcode, Shape};
+use roci_wire::{Header, IpVersion, Layout, Opcode, PathId, Shape};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -332,9 +333,10 @@ impl Host {
         }
         let extra = net.packets().extra(packet);
         let (words, hops) = extra.map_or((&[][..], &[][..]), |extra| (extra.words(), extra.hops()));
+        let path_id = extra.map_or_else(PathId::default, Extra::path_id);
         let path = Path { host: arrived.source, flow: arrived.flow }.pack();
         let arrival =
-            Arrival { header: &arrived.header, path, ce: arrived.marks.has(Marks::CE), words, hops };
+            Arrival { header: &arrived.header, path, ce: arrived.marks.has(Marks::CE), words, hops, path_id };
         self.engine.receive(now, &arrival, reaction);
         self.counters.refused += u64::from(reaction.refused.is_some());
         self.react(net, id, packet, reaction);

@@ -1,7 +1,7 @@
 //! What arrives at the engine, and what follows from it at once.
 
 use crate::segment::{OwnedEvent, Segment};
-use roci_control::Hop;
+use roci_control::{Hop, PathId};
 use roci_units::Qpn;
 use roci_wire::Header;
 
@@ -18,6 +18,8 @@ pub struct Arrival<'a> {
     pub words: &'a [u32],
     /// Telemetry.
     pub hops: &'a [Hop],
+    /// Which switches that is of.
+    pub path_id: PathId,
 }
 
 /// Where the payload of a packet that was accepted goes.

@@ -57,7 +57,7 @@ impl Engine {
 /// telemetry.
 #[inline]
 pub(crate) fn read_words<'a>(event: &mut Event<'a>, layout: Layout, arrival: &Arrival<'a>) {
-    (event.words, event.hops) = (arrival.words, arrival.hops);
+    (event.words, event.hops, event.path_id) = (arrival.words, arrival.hops, arrival.path_id);
     if let Layout::Cc(cc) = layout
         && cc.own_at() > 0
     {

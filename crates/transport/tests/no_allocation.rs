@@ -218,7 +218,8 @@ impl Ends {
 
 fn arrive(engine: &mut Engine, now: Instant, segment: &Segment, ce: bool, hop: Hop, reaction: &mut Reaction) {
     let words = segment.words.as_ref().map_or(&[][..], |words| &words.words[..usize::from(words.len)]);
-    let arrival = Arrival { header: &segment.header, path: 0, ce, words, hops: &[hop] };
+    let arrival =
+        Arrival { header: &segment.header, path: 0, ce, words, hops: &[hop], path_id: Default::default() };
     engine.receive(now, &arrival, reaction);
 }
 

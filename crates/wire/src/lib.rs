@@ -48,7 +48,7 @@ pub use ethernet::{Ethernet, Mac, Vlan, WIRE_OVERHEAD};
 pub use header::{Aeth, AtomicEth, Deth, Flags, Header, Reth};
 pub use icrc::icrc;
 pub use ip::{Ecn, Ip, IpVersion, Ipv4, Ipv6};
-pub use layout::int::Hop;
+pub use layout::int::{Hop, PathId};
 pub use layout::{Cc, Layout, LayoutWords};
 pub use opcode::{Opcode, Shape};
 pub use packet::{Envelope, Packet, pattern, seal};

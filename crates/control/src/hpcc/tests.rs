@@ -1,6 +1,7 @@
 //! HPCC against its algorithm in real numbers, and by hand.
 
 use super::*;
+use crate::event::PathId;
 use proptest::prelude::*;
 use roci_units::{BitsPerSec, Instant};
 
@@ -168,7 +169,38 @@ fn another_path_is_met_before_it_is_judged() {
     hear(&law, &mut state, &[hop(1_000, 0, 0, LINK)], 1);
     let before = state.window;
     hear(&law, &mut state, &[hop(9_000, 1 << 30, 900_000, LINK), hop(9_000, 7, 0, LINK)], 2);
-    assert_eq!((state.window, state.hop_count), (before, 2));
+    assert_eq!((state.window, state.path), (before, 2 << 24));
+}
+
+#[test]
+fn a_path_by_other_switches_of_as_many_hops_is_met_and_moves_nothing_else() {
+    let law = law("sigcomm19");
+    let mut state = law.connect(LINK);
+    let hear = |state: &mut State, path, at: u32, sent: u32, sequence| {
+        let hops = [hop(at, sent, 0, LINK)];
+        let event = Event {
+            class: Class::ACK,
+            acked_sequence: sequence,
+            next_sequence: sequence + 10,
+            path_id: PathId::new(path),
+            hops: &hops,
+            ..Event::default()
+        };
+        let mut outcome = Outcome::unchanged(Credit::FREE, Instant::NEVER);
+        law.on_event(state, &event, &mut outcome);
+        outcome.credit
+    };
+    hear(&mut state, 5, 1_000, 0, 1);
+    assert_eq!(state.update_at, 11, "the first acknowledgement only shows where counters stand");
+    hear(&mut state, 5, 2_000, 12_500, 5);
+    let known = state;
+    // The other switch's counter is far ahead: taken for the same link it would be full many times over.
+    assert_eq!(hear(&mut state, 6, 3_000, 900_000_000, 12), Credit::FREE, "nothing is said of credit");
+    let State { path, links, .. } = state;
+    assert_eq!(State { path, links, ..known }, state, "all else stays, so that the next one moves W^c");
+    assert!(path != known.path && links[0].seen.tx_bytes == 900_000_000);
+    hear(&mut state, 6, 4_000, 900_000_500, 13);
+    assert!(state.update_at == 23 && state.utilisation < UNIT, "and is judged by what the new path told");
 }
 
 #[test]

@@ -20,7 +20,8 @@ pub const EVENT: usize = 48;
 pub const QPN: usize = 49;
 /// The event's class once more. Written: the class of the packet to send.
 pub const OPCODE: usize = 50;
-/// Octets of payload; of a `BYTE_COUNTER`, octets counted; of a `PULL`, packets.
+/// Octets of payload; of a `BYTE_COUNTER`, octets counted; of a `PULL`, packets; of an acknowledgement with telemetry, by which switches
+/// that came: [`Event::path`](crate::Event::path).
 pub const LENGTH: usize = 51;
 /// Read: the flags in [`detail`]. Written: a [`Command`].
 pub const DETAIL: usize = 52;

@@ -26,7 +26,11 @@ pub(super) fn deliver(
     block[csr::EVENT] = event.class.0;
     block[csr::QPN] = event.qpn;
     block[csr::OPCODE] = event.class.0;
-    block[csr::LENGTH] = if event.class == Class::PULL { event.pulled } else { event.length };
+    block[csr::LENGTH] = match event.class {
+        Class::PULL => event.pulled,
+        Class::ACK if !event.hops.is_empty() => event.path(),
+        _ => event.length,
+    };
     block[csr::DETAIL] = flags(event);
     block[csr::NOW] = nanos(event.now);
     block[csr::SENT] = nanos(event.sent);

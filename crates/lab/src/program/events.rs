@@ -7,7 +7,7 @@
 
 use super::{CLASSES, class_name, stream::Heard};
 use roci_control::program::{Image, Programmed, Recorded, State, csr};
-use roci_control::{Class, Event, Hop, Outcome, Part, Verdict};
+use roci_control::{Class, Event, Hop, Outcome, Part, PathId, Verdict};
 use roci_fabric::queue::HORIZON_PS;
 use roci_units::Instant;
 use std::collections::BTreeMap;
@@ -228,6 +228,7 @@ fn line(f: &mut impl Write, host: u16, recorded: &Recorded) -> fmt::Result {
         ("next_sequence", event.next_sequence.into()),
         ("sent", event.sent.as_ps()),
         ("hop_count", event.hop_count.into()),
+        ("path_id", event.path_id.get().into()),
         ("pulled", event.pulled.into()),
         ("missing", event.missing.into()),
         ("drained", event.drained.into()),
@@ -319,6 +320,7 @@ fn event(line: &str) -> Result<(u16, Recorded), String> {
             "next_sequence" => event.next_sequence = number(text)?,
             "sent" => event.sent = instant(text)?,
             "hop_count" => event.hop_count = number(text)?,
+            "path_id" => event.path_id = PathId::new(number(text)?),
             "pulled" => event.pulled = number(text)?,
             "missing" => event.missing = number(text)?,
             "drained" => event.drained = flag(text)?,

@@ -109,10 +109,10 @@ pub(super) fn notes<'a>(
         );
         let law = control.law.value.as_str();
         note(
-            switch.routing != Balancing::Hash && control.wants_telemetry(),
+            sprayed && control.wants_telemetry(),
             format!(
-                "`{law}` compares what a link told with what it told before, and with `switch.routing = \"{routing}\"` the packets of \
-                 a flow go by different links: it compares one with another. Set `switch.routing = \"ecmp\"`"
+                "`{law}` computes from two acknowledgements in a row whose packets went one way, and with `switch.routing = \"{routing}\"` \
+                 few did: of n equal ways about one in n tells it of congestion"
             ),
         );
         note(
@@ -352,10 +352,6 @@ mod tests {
             ),
             ("[switch]\nrouting = \"flowlet\"\n", "may then take another port and overtake what stands"),
             (
-                "[switch]\nrouting = \"flowlet\"\n[transport]\nrecovery = \"sack\"\ncontrol = \"hpcc\"\n",
-                "it compares one with another",
-            ),
-            (
                 "[switch]\nflowlet_table = 64\n",
                 "`switch.flowlet_table` does nothing: it is for `switch.routing = \"flowlet\"`",
             ),
@@ -391,7 +387,7 @@ mod tests {
             ),
             (
                 "[switch]\nrouting = \"spray\"\n[transport]\nrecovery = \"sack\"\ncontrol = \"hpcc\"\n",
-                "compares one with another",
+                "few did: of n equal ways",
             ),
             (
                 "[nic]\nmodel = \"hdl\"\n[transport]\ncontrol = { law = \"program\", elf = \"firmware/swift.elf\" }\n",
@@ -468,6 +464,8 @@ mod tests {
         let flowlets =
             "[switch]\nrouting = \"flowlet\"\nflowlet_gap = \"1ms\"\n[transport]\nrecovery = \"sack\"\n";
         let lossy = "[switch]\nrouting = \"flowlet\"\npfc = false\n[transport]\nrecovery = \"go-back-n\"\n";
+        let told = "[switch]\nrouting = \"flowlet\"\n[transport]\nrecovery = \"sack\"\ncontrol = \"hpcc\"\n";
+        assert!(!notes(told).contains("equal ways"), "a flowlet is one way");
         for fine in [fine, lossless, flowlets, lossy] {
             assert_eq!(notes(fine), "");
         }

@@ -118,3 +118,18 @@ fn one_flow_uses_one_port_of_four_under_a_hash_and_all_alike_in_turn() {
     assert!((imbalance("ecmp") - 4.0).abs() < 1e-9, "{}", imbalance("ecmp"));
     assert!(imbalance("spray") < 0.02, "{}", imbalance("spray"));
 }
+
+#[test]
+fn hpcc_computes_from_one_path_at_a_time_and_so_keeps_its_rate_when_packets_change_theirs() {
+    for routing in ["ecmp", "flowlet", "adaptive", "spray"] {
+        let set =
+            [("switch.routing", routing), ("transport.control", "hpcc"), ("faults.on.0.rate", "100Gb/s")];
+        for seed in [1, 2] {
+            let scenario = Scenario::parse(UNEVEN, "uneven-16.toml", &overrides(&set)).expect("it is read");
+            let flows = SimulatedWorld.run(&scenario, seed, None, &mut |_| Go::On).expect("it runs").flows;
+            // Two flows that share a link take about twice as long as one alone; of several ports' counters computed together, forty times.
+            let most = flows.iter().map(|flow| flow.slowdown().expect("it is done")).fold(0.0, f64::max);
+            assert!(most < 5.0, "{routing}, seed {seed}: {most}");
+        }
+    }
+}

@@ -151,12 +151,15 @@ mod tests {
         let time = CcTime { sent_ns: 0xffff_ffff, echo_ns: 0xeeee_eeee };
         let mut stack = IntStack::default();
         for queue in 0..5 {
-            stack.push(IntHop {
-                rate: LineRate::G400,
-                time_ns: 0x00ff_ffff,
-                bytes_128: 0x000f_ffff,
-                queue_80: queue,
-            });
+            stack.push(
+                queue,
+                IntHop {
+                    rate: LineRate::G400,
+                    time_ns: 0x00ff_ffff,
+                    bytes_128: 0x000f_ffff,
+                    queue_80: queue,
+                },
+            );
         }
         assert!(cc.set_time(&mut words, time));
         assert!(cc.set_int(&mut words, &stack));

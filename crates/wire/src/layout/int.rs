@@ -1,4 +1,5 @@
-//! In-band network telemetry as HPCC packs it: up to five hops of 64 bits and a 16-bit count, 42 octets.
+//! In-band network telemetry as HPCC packs it: up to five hops of 64 bits, their count in four bits and the path's number in twelve,
+//! 42 octets (Li et al., SIGCOMM 2019, §4.1 and figure 7).
 //!
 //! A header is made of words, so the block takes 11 of them; the last two octets are reserved.
 
@@ -141,8 +142,40 @@ impl IntHop {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntStack {
     hops: [IntHop; Self::HOPS],
-    /// Switches that the packet crossed, also those beyond the fifth.
-    count: u16,
+    /// nHop: switches that the packet crossed, also those beyond the fifth; at most fifteen.
+    count: u8,
+    /// pathID, twelve bits.
+    path: u16,
+}
+
+/// Which switches a packet crossed: the numbers of all of them, exclusive or, as HPCC's pathID. Packets that crossed the same have the
+/// same. The header has twelve bits of it, by which one pair in 4096 of other ways agrees by chance; a simulation carries 24.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PathId(u32);
+
+impl PathId {
+    /// From these bits, of which the 24 lowest count.
+    pub const fn new(bits: u32) -> Self {
+        Self(bits & 0x00ff_ffff)
+    }
+
+    /// As a number below 2²⁴.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The twelve bits that stand in a header.
+    pub const fn header(self) -> u16 {
+        (self.0 & 0xfff) as u16
+    }
+
+    /// With the switch of this number on the way. Its bits are scattered, for the sums of two ways by consecutive numbers often agree.
+    #[must_use]
+    pub const fn across(self, switch: u32) -> Self {
+        let once = (switch ^ switch >> 16 ^ 0x5bd1_e995).wrapping_mul(0x85eb_ca6b);
+        let twice = (once ^ once >> 13).wrapping_mul(0xc2b2_ae35);
+        Self::new(self.0 ^ (twice ^ twice >> 16))
+    }
 }
 
 impl IntStack {
@@ -157,19 +190,25 @@ impl IntStack {
     }
 
     /// How many switches the packet crossed; more than [`IntStack::HOPS`] left no record.
-    pub const fn crossed(&self) -> u16 {
+    pub const fn crossed(&self) -> u8 {
         self.count
     }
 
-    /// Adds a switch's record; where five are there already, only the count grows.
-    pub fn push(&mut self, hop: IntHop) {
+    /// Which switches these were, as far as twelve bits tell.
+    pub const fn path(&self) -> u16 {
+        self.path
+    }
+
+    /// Adds the record of the switch of this number; where five are there already, only the count grows, up to fifteen.
+    pub fn push(&mut self, switch: u32, hop: IntHop) {
         if let Some(place) = self.hops.get_mut(usize::from(self.count)) {
             *place = hop;
         }
-        self.count = self.count.saturating_add(1);
+        self.count = if self.count < 15 { self.count + 1 } else { 15 };
+        self.path ^= PathId::default().across(switch).header();
     }
 
-    /// The words on the wire: the hops, then the count in the upper half of the last.
+    /// The words on the wire: the hops, then the count and the path's number in the upper half of the last.
     #[expect(clippy::cast_possible_truncation, reason = "the halves of a hop")]
     pub fn encode(&self) -> [u32; Self::WORDS] {
         let mut words = [0; Self::WORDS];
@@ -177,14 +216,15 @@ impl IntStack {
             let bits = hop.pack();
             pair.copy_from_slice(&[(bits >> 32) as u32, bits as u32]);
         }
-        words[2 * Self::HOPS] = u32::from(self.count) << 16;
+        words[2 * Self::HOPS] = u32::from(self.count) << 28 | u32::from(self.path) << 16;
         words
     }
 
     /// The stack in `words`; hops beyond the count are not read.
     pub fn decode(words: &[u32; Self::WORDS]) -> Self {
-        let count = (words[2 * Self::HOPS] >> 16) as u16;
-        let mut stack = Self { hops: [IntHop::default(); Self::HOPS], count };
+        let last = words[2 * Self::HOPS];
+        let (count, path) = ((last >> 28) as u8, (last >> 16) as u16 & 0xfff);
+        let mut stack = Self { hops: [IntHop::default(); Self::HOPS], count, path };
         let filled = Self::HOPS.min(usize::from(count));
         for (hop, pair) in stack.hops[..filled].iter_mut().zip(words.chunks_exact(2)) {
             *hop = IntHop::unpack(u64::from(pair[0]) << 32 | u64::from(pair[1]));
@@ -221,11 +261,39 @@ mod tests {
     fn the_sixth_hop_is_counted_but_not_kept() {
         let mut stack = IntStack::default();
         for queue in 0..6 {
-            stack.push(IntHop { queue_80: queue, ..IntHop::default() });
+            stack.push(queue, IntHop { queue_80: queue, ..IntHop::default() });
         }
         assert_eq!(stack.crossed(), 6);
         assert_eq!(stack.hops().last().map(|hop| hop.queue_80), Some(4));
         assert_eq!(IntStack::decode(&stack.encode()), stack);
+    }
+
+    #[test]
+    fn the_count_ends_at_fifteen_and_leaves_the_path_alone() {
+        let mut stack = IntStack::default();
+        (0..20).for_each(|switch| stack.push(switch, IntHop::default()));
+        assert_eq!((stack.crossed(), stack.encode()[10] >> 28), (15, 15));
+        let path = (0..20).fold(PathId::default(), PathId::across).header();
+        assert_eq!((stack.path(), IntStack::decode(&stack.encode()).path()), (path, path));
+    }
+
+    #[test]
+    fn ways_by_other_switches_have_other_numbers() {
+        // Up by one of 24 aggregates, over one of its 24 cores, and down by the aggregate of another pod that the core has.
+        let ways =
+            (0..24).flat_map(|up| (0..24).map(move |core| [700 + up, 2_000 + up * 24 + core, 900 + up]));
+        let (mut header, mut alike) = ([0u32; 4096], 0);
+        let mut seen = [PathId::default(); 576];
+        for (way, place) in ways.zip(0..) {
+            let path = way.into_iter().fold(PathId::default(), PathId::across);
+            alike += seen[..place].iter().filter(|other| **other == path).count();
+            seen[place] = path;
+            header[usize::from(path.header())] += 1;
+        }
+        assert_eq!(alike, 0, "of 576 ways");
+        // Of 165 600 pairs some 40 agree in twelve bits by chance.
+        let alike: u32 = header.iter().map(|count| count * count.saturating_sub(1) / 2).sum();
+        assert!((10..80).contains(&alike), "{alike}");
     }
 
     proptest! {

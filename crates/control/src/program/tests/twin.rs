@@ -4,7 +4,7 @@
 //! is by its state.
 
 use super::super::{Image, Options, Programmed};
-use crate::event::{Class, Event, Hop, Part};
+use crate::event::{Class, Event, Hop, Part, PathId};
 use crate::outcome::{Credit, Outcome, Verdict};
 use crate::register::SettingError;
 use crate::{Context, Law, hpcc, swift, timely};
@@ -206,16 +206,12 @@ twins! {
 const HOMA_CLASSES: &[Class] = &[Class::MESSAGE, Class::GRANT, Class::GRANT, Class::RESEND, Class::TURN];
 
 fn hpcc_words(state: &hpcc::State) -> Vec<u32> {
-    let hpcc::State { link_kbps, window, reference, utilisation, update_at, stage, hop_count, links } =
-        *state;
+    let hpcc::State { link_kbps, window, reference, utilisation, update_at, stage, path, links } = *state;
     let links = links.iter().flat_map(|link| {
         let Hop { at_ns, tx_bytes, queue_bytes, rate_kbps } = link.seen;
         [at_ns, tx_bytes, queue_bytes, rate_kbps, link.octet]
     });
-    [link_kbps, window, reference, utilisation, update_at, stage, hop_count]
-        .into_iter()
-        .chain(links)
-        .collect()
+    [link_kbps, window, reference, utilisation, update_at, stage, path].into_iter().chain(links).collect()
 }
 
 /// What happens, in numbers that every class makes something else of.
@@ -421,6 +417,7 @@ fn agree(
             next_sequence: counts.next,
             sent: happening.rtt.map_or(Instant::ZERO, sent),
             hop_count,
+            path_id: PathId::new(if happening.length % 4 == 0 { 0x00ff_ffff } else { 0 }),
             timeout: happening.class.meets(Class::LOSS.with(Class::TURN)) && happening.ecn,
             part,
             hops: &hops,
