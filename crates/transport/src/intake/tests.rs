@@ -135,6 +135,7 @@ proptest! {
                 ce: ce && odd == 5,
                 words: &[u32::from(odd), at, 7, 8],
                 hops: if ce { &hops } else { &[] },
+                path_id: Default::default(),
             };
             let [of_short, of_long] = &mut reactions;
             short.receive(now, &arrival, of_short);
