@@ -142,7 +142,7 @@ fuzz_target!(|data: &[u8]| {
                 let ce = input.octet() & 1 == 0;
                 engine.receive(
                     now,
-                    &Arrival { header: &header, path: 0, ce, words: &[], hops: &[], path_id: Default::default() },
+                    &Arrival { ce, ..Arrival::new(&header, 0) },
                     &mut reaction,
                 );
                 if let Some(placement) = reaction.placement {

@@ -118,14 +118,7 @@ impl Core {
             }
             sound += 1;
         }
-        let arrival = Arrival {
-            header: &header,
-            path: run.path,
-            ce: run.ce,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival { ce: run.ce, ..Arrival::new(&header, run.path) };
         let taken = self.engine.receive_middles(&arrival, as_u32(sound), &mut self.reaction);
         let Some(placement) = self.reaction.placement.take() else { return 0 };
         let taken = taken as usize;
@@ -191,14 +184,7 @@ impl Core {
             _ => run.path,
         };
         let words = transport.words.as_slice();
-        let arrival = Arrival {
-            header: &transport.header,
-            path,
-            ce: run.ce,
-            words,
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival { ce: run.ce, words, ..Arrival::new(&transport.header, path) };
         if transport.header.opcode.shape().has(Shape::ATOMIC) {
             // It is carried out at once, on what came before it.
             self.place_all(run.octets);

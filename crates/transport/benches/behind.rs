@@ -46,7 +46,7 @@ fn request(operation: Operation) -> SendRequest {
 }
 
 fn receive(engine: &mut Engine, header: &Header, reaction: &mut Reaction) {
-    let arrival = Arrival { header, path: 0, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(header, 0);
     engine.receive(Instant::ZERO, &arrival, reaction);
     while engine.poll_completion().is_some() {}
 }
@@ -146,14 +146,7 @@ fn flight_beside_others(bencher: Bencher, (places, waiting): (u32, u32)) {
             header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
             *psn += 1;
             let path = 0;
-            let arrival = Arrival {
-                header: &header,
-                path,
-                ce: false,
-                words: &[],
-                hops: &[],
-                path_id: Default::default(),
-            };
+            let arrival = Arrival::new(&header, path);
             engine.receive(Instant::ZERO, &arrival, &mut reaction);
             while engine.poll_completion().is_some() {}
             let write = Operation::Write { va: 0, rkey, tail: Tail::Plain };

@@ -126,14 +126,7 @@ fn acknowledgement(bencher: Bencher, flows: u32) {
             for (n, (flow, turn)) in (0..ROUND).zip(turns(flows)) {
                 let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + flow), Psn::new(turn));
                 header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
-                let arrival = Arrival {
-                    header: &header,
-                    path: 0,
-                    ce: false,
-                    words: &[],
-                    hops: &[],
-                    path_id: Default::default(),
-                };
+                let arrival = Arrival::new(&header, 0);
                 engine.receive(Instant::ZERO + Span::from_nanos(u64::from(n)), &arrival, &mut reaction);
                 black_box(&reaction);
             }
@@ -158,14 +151,7 @@ fn segment_and_acknowledgement(bencher: Bencher, (recovery, flows): (Recovery, u
             let mut header = Header::new(Opcode::ACKNOWLEDGE, sent.dest_qpn, psn);
             header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
             header.set_trigger(psn);
-            let arrival = Arrival {
-                header: &header,
-                path: 0,
-                ce: false,
-                words: &[],
-                hops: &[],
-                path_id: Default::default(),
-            };
+            let arrival = Arrival::new(&header, 0);
             engine.receive(Instant::ZERO, &arrival, &mut reaction);
             black_box(&reaction);
         }
@@ -188,14 +174,7 @@ fn data(bencher: Bencher, flows: u32) {
                 header.payload = MTU;
                 header.flags = Flags::ACK_REQUEST;
                 header.set_reth(Reth { va: 0, rkey: *key, length: MESSAGE });
-                let arrival = Arrival {
-                    header: &header,
-                    path: 0,
-                    ce: false,
-                    words: &[],
-                    hops: &[],
-                    path_id: Default::default(),
-                };
+                let arrival = Arrival::new(&header, 0);
                 engine.receive(Instant::ZERO, &arrival, &mut reaction);
                 black_box(&reaction);
             }
@@ -215,14 +194,7 @@ fn message(bencher: Bencher, flows: u32) {
                 let qpn = Qpn::new(2 + n % flows);
                 client.post_send(now, qpn, &SendRequest { length: 64, ..write(*key) }).unwrap();
                 let segment = client.transmit(now).unwrap();
-                let arrival = |header| Arrival {
-                    header,
-                    path: 0,
-                    ce: false,
-                    words: &[],
-                    hops: &[],
-                    path_id: Default::default(),
-                };
+                let arrival = |header| Arrival::new(header, 0);
                 server.receive(now, &arrival(&segment.header), &mut reaction);
                 let reply = reaction.reply.unwrap();
                 client.receive(now, &arrival(&reply.header), &mut reaction);

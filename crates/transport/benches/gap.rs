@@ -56,7 +56,6 @@ fn acknowledge(engine: &mut Engine, n: u32, flow: u32, came: u32, reaction: &mut
     let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + flow), Psn::new(0));
     header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
     header.set_trigger(Psn::new(came));
-    let arrival =
-        Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(&header, 0);
     engine.receive(Instant::ZERO + Span::from_nanos(u64::from(n)), &arrival, reaction);
 }

@@ -99,14 +99,7 @@ impl Traffic {
                 Layout::Srnic => header.set_echoed_psn(psn),
                 _ => header.set_trigger(psn),
             }
-            let arrival = Arrival {
-                header: &header,
-                path: 0,
-                ce: false,
-                words: &[],
-                hops: &hops[..links],
-                path_id: Default::default(),
-            };
+            let arrival = Arrival { hops: &hops[..links], ..Arrival::new(&header, 0) };
             self.engine.receive(self.now, &arrival, &mut reaction);
             black_box(&reaction);
         }

@@ -29,8 +29,7 @@ fn acknowledge(engine: &mut Engine, now: Instant, flow: u32, turn: u32, reaction
     let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + flow), Psn::new(turn));
     header.set_aeth(Aeth { syndrome: 0x1f, msn: 0 });
     header.set_trigger(Psn::new(turn));
-    let arrival =
-        Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(&header, 0);
     engine.receive(now, &arrival, reaction);
     black_box(reaction);
 }

@@ -22,6 +22,14 @@ pub struct Arrival<'a> {
     pub path_id: PathId,
 }
 
+impl<'a> Arrival<'a> {
+    /// One of `path` that is not marked, and has neither words nor telemetry.
+    #[inline]
+    pub fn new(header: &'a Header, path: u64) -> Self {
+        Self { header, path, ce: false, words: &[], hops: &[], path_id: PathId::default() }
+    }
+}
+
 /// Where the payload of a packet that was accepted goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {

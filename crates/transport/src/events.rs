@@ -214,14 +214,7 @@ mod tests {
                 let expected = if psn == 1 { 4 } else { 1 };
                 let mut header = answer(kind, psn, expected);
                 header.flags = if marked { Flags::BECN } else { Flags::NONE };
-                let arrival = Arrival {
-                    header: &header,
-                    path: 0,
-                    ce: false,
-                    words: &[],
-                    hops: &[],
-                    path_id: Default::default(),
-                };
+                let arrival = Arrival::new(&header, 0);
                 engine.receive(Instant::ZERO + Span::from_micros(1), &arrival, &mut reaction);
                 let Context::Dctcp(state) = &engine.laws.states[0].context else { panic!("DCTCP") };
                 let packets = |octets: u32| octets / u32::from(MTU);
@@ -249,7 +242,7 @@ mod tests {
                 let header = answer(kind, psn, expected);
                 // One answer of eight is lost, and one is doubled.
                 for _ in 0..[0, 2].get(usize::from(fate)).copied().unwrap_or(1) {
-                    let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[], path_id: Default::default() };
+                    let arrival = Arrival::new(&header, 0);
                     engine.receive(now, &arrival, &mut reaction);
                     told.insert(psn);
                 }

@@ -337,14 +337,7 @@ mod tests {
             sent.extend((0..15).map_while(|_| engine.transmit(Instant::ZERO)));
             let mut header = Header::new(Opcode::READ_REQUEST, QPN, Psn::new(0));
             header.set_reth(Reth { va: 0, rkey, length: MTU.into() });
-            let arrival = Arrival {
-                header: &header,
-                path: 0,
-                ce: false,
-                words: &[],
-                hops: &[],
-                path_id: Default::default(),
-            };
+            let arrival = Arrival::new(&header, 0);
             engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
             sent.extend((0..4).map_while(|_| engine.transmit(Instant::ZERO)));
             sent
@@ -435,7 +428,7 @@ mod tests {
                 };
                 let hops = [Hop::new(now, now.as_ps() / 90, 1000 * odd, 100_000_000)];
                 let words = [odd, 5, 7, 8];
-                let arrival = Arrival { header: &header, path: 0, ce: false, words: &words, hops: &hops, path_id: Default::default() };
+                let arrival = Arrival { words: &words, hops: &hops, ..Arrival::new(&header, 0) };
                 let [of_quick, of_long] = &mut reactions;
                 quick.receive(now, &arrival, of_quick);
                 long.receive(now, &arrival, of_long);

@@ -218,8 +218,7 @@ impl Ends {
 
 fn arrive(engine: &mut Engine, now: Instant, segment: &Segment, ce: bool, hop: Hop, reaction: &mut Reaction) {
     let words = segment.words.as_ref().map_or(&[][..], |words| &words.words[..usize::from(words.len)]);
-    let arrival =
-        Arrival { header: &segment.header, path: 0, ce, words, hops: &[hop], path_id: Default::default() };
+    let arrival = Arrival { ce, words, hops: &[hop], ..Arrival::new(&segment.header, 0) };
     engine.receive(now, &arrival, reaction);
 }
 

@@ -129,14 +129,8 @@ proptest! {
             }
             let hop = |tx_bytes| Hop::new(now, tx_bytes, 1000 * u32::from(odd), 100_000_000);
             let hops = [hop(now.as_ps() / 90), hop(now.as_ps() / 100)];
-            let arrival = Arrival {
-                header: &header,
-                path: 0,
-                ce: ce && odd == 5,
-                words: &[u32::from(odd), at, 7, 8],
-                hops: if ce { &hops } else { &[] },
-                path_id: Default::default(),
-            };
+            let (words, hops) = ([u32::from(odd), at, 7, 8], if ce { &hops[..] } else { &[] });
+            let arrival = Arrival { ce: ce && odd == 5, words: &words, hops, ..Arrival::new(&header, 0) };
             let [of_short, of_long] = &mut reactions;
             short.receive(now, &arrival, of_short);
             long.receive(now, &arrival, of_long);
@@ -182,7 +176,7 @@ proptest! {
             let moved = count.min(requester.high.wrapping_sub(requester.una));
             let mut header = Header::new(Opcode::ACKNOWLEDGE, Qpn::new(2 + slot), Psn::new(requester.una + moved).minus(1));
             header.set_aeth(Aeth { syndrome: ACK, msn: 0 });
-            let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[], path_id: Default::default() };
+            let arrival = Arrival::new(&header, 0);
             for engine in &mut engines {
                 engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
             }
@@ -219,7 +213,7 @@ proptest! {
                 header.set_request_position(RequestPosition { psn_offset, ..RequestPosition::default() });
             }
             set_drawn_by(&mut header, layout, una.plus(beyond));
-            let arrival = Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[], path_id: Default::default() };
+            let arrival = Arrival::new(&header, 0);
             let [of_short, of_long] = &mut reactions;
             short.receive(now, &arrival, of_short);
             long.receive(now, &arrival, of_long);
@@ -252,7 +246,7 @@ proptest! {
             let mut header = Header::new(opcode, QPN, Psn::new(if odd == 0 { at + 1 } else { at }));
             header.payload = MTU;
             header.set_reth(Reth { va: 0, rkey: key, length: 16 * u32::from(MTU) });
-            let arrival = Arrival { header: &header, path: 0, ce: odd == 1, words: &[], hops: &[], path_id: Default::default() };
+            let arrival = Arrival { ce: odd == 1, ..Arrival::new(&header, 0) };
             let taken = many.receive_middles(&arrival, packets, &mut of_many);
             prop_assert!(taken <= packets);
             let mut places = of_many.placement;

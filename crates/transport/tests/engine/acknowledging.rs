@@ -102,14 +102,7 @@ fn data_of_which_a_law_that_is_out_never_hears_is_acknowledged_at_once() {
         let mut header = Header::new(Opcode::WRITE_ONLY, qpn, config().receive_psn.plus(psn));
         header.payload = 8;
         header.set_reth(Reth { va: 0, rkey: key, length: 8 });
-        let arrival = Arrival {
-            header: &header,
-            path: 9,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(&header, 9);
         let mut reaction = Reaction::default();
         engine.receive(Instant::ZERO, &arrival, &mut reaction);
         assert_eq!((reaction.refused, reaction.reply), (None, None));

@@ -68,14 +68,7 @@ fn a_slow_queue_pair_asks_for_acknowledgements_within_a_quarter_of_its_timer_for
                 let (rkey, _) = engine.register_everything(Pd(0), Access::ALL).unwrap();
                 let mut header = Header::new(Opcode::READ_REQUEST, qpn, Psn::new(0));
                 header.set_reth(Reth { va: 0, rkey, length });
-                let arrival = Arrival {
-                    header: &header,
-                    path: 9,
-                    ce: false,
-                    words: &[],
-                    hops: &[],
-                    path_id: Default::default(),
-                };
+                let arrival = Arrival::new(&header, 9);
                 engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
             } else {
                 let write = Operation::Write { va: 0, rkey: 1, tail: Tail::Plain };

@@ -24,14 +24,7 @@ impl Pair {
         let mut reaction = Reaction::default();
         for number in numbers {
             let header = self.client.sent[*number].header;
-            let arrival = Arrival {
-                header: &header,
-                path: 9,
-                ce: false,
-                words: &[],
-                hops: &[],
-                path_id: Default::default(),
-            };
+            let arrival = Arrival::new(&header, 9);
             self.server.engine.receive(self.now, &arrival, &mut reaction);
             for segment in [reaction.reply.take(), reaction.notice.take()].iter().flatten() {
                 self.server.enqueue(segment);
@@ -125,8 +118,7 @@ fn what_is_offered_of_responses_is_either_all_new_or_all_sent_again() {
     // Of six responses three have gone when the READ comes again.
     let (now, qpn) = (pair.now, pair.server.qpns[0]);
     let header = pair.client.engine.transmit(now).expect("the READ").header;
-    let arrival =
-        Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(&header, 9);
     let mut reaction = Reaction::default();
     let engine = &mut pair.server.engine;
     engine.receive(now, &arrival, &mut reaction);
@@ -157,14 +149,7 @@ fn a_result_behind_a_read_that_comes_again_goes_when_another_read_takes_that_one
     let engine = &mut pair.server.engine;
     let mut reaction = Reaction::default();
     let mut arrives = |engine: &mut Engine, number: usize| {
-        let arrival = Arrival {
-            header: &headers[number],
-            path: 9,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(&headers[number], 9);
         engine.receive(now, &arrival, &mut reaction);
         while let Some(Deferral::Memory { token, .. }) = engine.poll_deferral() {
             engine.resolve(now, token, Resolution::Memory { original: 40 });

@@ -114,7 +114,7 @@ proptest! {
                     let header = forged(&mut chance, key, base.get());
                     let path = chance.below(20) / 19;
                     let ce = chance.below(4) == 0;
-                    let arrival = Arrival { header: &header, path, ce, words: &[], hops: &[], path_id: Default::default() };
+                    let arrival = Arrival { ce, ..Arrival::new(&header, path) };
                     engine.receive(now, &arrival, &mut reaction);
                     if let Some(placement) = reaction.placement {
                         let end = placement.address.checked_add(u64::from(placement.length));
@@ -212,7 +212,7 @@ proptest! {
                         rate_kbps: [0, 1, 100_000_000, u32::MAX][chance.below(4) as usize],
                     }).collect();
                     let ce = chance.below(4) == 0;
-                    let arrival = Arrival { header: &header, path: 0, ce, words: &words, hops: &hops, path_id: Default::default() };
+                    let arrival = Arrival { ce, words: &words, hops: &hops, ..Arrival::new(&header, 0) };
                     engine.receive(now, &arrival, &mut reaction);
                     if let Some(placement) = reaction.placement {
                         let end = placement.address.checked_add(u64::from(placement.length));
@@ -235,8 +235,7 @@ fn a_strangers_packet_changes_nothing_but_a_counter() {
     header.set_reth(Reth { va: 0, rkey: key, length: 10 });
     header.payload = 10;
     let mut reaction = Reaction::default();
-    let arrival =
-        Arrival { header: &header, path: 77, ce: true, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival { ce: true, ..Arrival::new(&header, 77) };
     engine.receive(Instant::ZERO, &arrival, &mut reaction);
     assert_eq!(reaction.refused, Some(Refusal::WrongPeer));
     assert!(reaction.reply.is_none() && reaction.placement.is_none());
@@ -250,8 +249,7 @@ fn a_packet_out_of_its_place_in_a_message_ends_the_connection() {
     let mut header = Header::new(Opcode::WRITE_MIDDLE, Qpn::new(2), Psn::new(0));
     header.payload = 1024;
     let mut reaction = Reaction::default();
-    let arrival =
-        Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(&header, 0);
     engine.receive(Instant::ZERO, &arrival, &mut reaction);
     assert_eq!(reaction.refused, Some(Refusal::Rejected));
     assert_eq!(reaction.reply.unwrap().header.aeth().syndrome, 0x61);
@@ -404,14 +402,7 @@ fn a_packet_without_its_payload_is_a_gap() {
     header.set_reth(Reth { va: 0, rkey: key, length: 8 });
     header.flags = Flags::ACK_REQUEST.with(Flags::TRIMMED);
     let mut arrive = |engine: &mut Engine, header: &Header| {
-        let arrival = Arrival {
-            header,
-            path: config().path,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(header, config().path);
         engine.receive(Instant::ZERO, &arrival, &mut reaction);
         (reaction.refused, reaction.reply.take().map(|reply| reply.header.aeth().syndrome))
     };
@@ -434,8 +425,7 @@ fn an_acknowledgement_of_read_responses_is_refused_and_does_no_harm() {
     let before = engine.query(qpn).unwrap();
     let header = Header::new(Opcode::READ_ACKNOWLEDGE, qpn, Psn::new(0));
     let mut reaction = Reaction::default();
-    let arrival =
-        Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(&header, 0);
     engine.receive(Instant::ZERO, &arrival, &mut reaction);
     assert_eq!(reaction.refused, Some(Refusal::UnexpectedResponse));
     assert!(reaction.reply.is_none());
@@ -454,14 +444,7 @@ fn selective_repeat_never_tells_of_more_octets_than_the_buffer_has() {
         header.payload = 1024;
         // All of them say that they are the first packet's octets.
         header.set_send_position(SendPosition { ssn: 0, offset: 0 });
-        let arrival = Arrival {
-            header: &header,
-            path: 0,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(&header, 0);
         engine.receive(Instant::ZERO, &arrival, &mut reaction);
         assert_eq!(reaction.refused.is_some(), n == 9);
     }
@@ -501,8 +484,7 @@ fn data(
     header.payload = payload;
     header.set_aeth(Aeth { syndrome: 0x1f, msn: 1 });
     let mut reaction = Reaction::default();
-    let arrival =
-        Arrival { header: &header, path, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(&header, path);
     engine.receive(Instant::ZERO, &arrival, &mut reaction);
     (reaction.refused, reaction.placement.is_some())
 }

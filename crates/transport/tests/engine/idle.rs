@@ -61,14 +61,7 @@ fn who_had_nothing_to_send_has_saved_up_no_more_than_a_paced_run() {
         let mut header = Header::new(Opcode::READ_REQUEST, QPN, Psn::new(0));
         header.set_reth(Reth { va: 0, rkey, length: 1 << 20 });
         header.flags = Flags::ACK_REQUEST;
-        let arrival = Arrival {
-            header: &header,
-            path: 0,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(&header, 0);
         engine.receive(now, &arrival, &mut Reaction::default());
     };
     let write = |engine: &mut Engine, rkey: u32, now: Instant| {

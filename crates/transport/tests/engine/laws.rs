@@ -275,8 +275,7 @@ fn a_deferred_law_of_the_port_hears_of_each_of_its_queue_pairs() {
 /// A CNP arrives for `qpn`.
 pub(crate) fn notify(engine: &mut Engine, now: Instant, qpn: Qpn) {
     let header = Header::cnp(qpn);
-    let arrival =
-        Arrival { header: &header, path: 9, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(&header, 9);
     engine.receive(now, &arrival, &mut Reaction::default());
 }
 
@@ -290,14 +289,7 @@ fn a_grant_reaches_the_law_and_the_port_agent_as_what_it_is() {
     let header = Header::new(Opcode::HOMA_GRANT, qpn, Psn::new(0));
     let grant = Homa { rpc: 8, body: HomaBody::Grant { offset: 9_000, priority: 5, resend_all: false } };
     let words = grant.encode();
-    let arrival = Arrival {
-        header: &header,
-        path: 9,
-        ce: false,
-        words: words.as_slice(),
-        hops: &[],
-        path_id: Default::default(),
-    };
+    let arrival = Arrival { words: words.as_slice(), ..Arrival::new(&header, 9) };
     let mut reaction = Reaction::default();
     engine.receive(Instant::ZERO, &arrival, &mut reaction);
     assert!(reaction.refused.is_none() && reaction.reply.is_none());
@@ -361,14 +353,7 @@ fn a_paced_responder_sends_octets_on_the_wire_at_its_rate() {
             for _ in 0..16 {
                 let mut header = Header::new(Opcode::READ_REQUEST, qpn, psn);
                 header.set_reth(Reth { va: 0, rkey, length });
-                let arrival = Arrival {
-                    header: &header,
-                    path: 9,
-                    ce: false,
-                    words: &[],
-                    hops: &[],
-                    path_id: Default::default(),
-                };
+                let arrival = Arrival::new(&header, 9);
                 engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
                 psn = psn.plus(length.div_ceil(MTU));
             }
@@ -641,14 +626,7 @@ fn a_law_hears_of_a_loss_once_for_each_recovery_of_a_window() {
         let mut header = Header::new(Opcode::ACKNOWLEDGE, qpn, Psn::new(cumulative));
         header.set_aeth(Aeth { syndrome: 31, msn: 0 });
         header.set_trigger(Psn::new(came));
-        let arrival = Arrival {
-            header: &header,
-            path: 0,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(&header, 0);
         let mut reaction = Reaction::default();
         engine.receive(Instant::ZERO, &arrival, &mut reaction);
         assert_eq!(reaction.refused, None);

@@ -54,14 +54,7 @@ impl Asker {
     }
 
     fn takes(&mut self, header: Header) {
-        let arrival = Arrival {
-            header: &header,
-            path: 0,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(&header, 0);
         self.engine.receive(self.now, &arrival, &mut Reaction::default());
     }
 
@@ -276,8 +269,7 @@ fn responses_go_while_a_request_waits_for_a_word() {
     let mut header = Header::new(Opcode::READ_REQUEST, QPN, Psn::new(0));
     let (key, _) = asker.engine.register(Default::default(), 0, 4096, roci_transport::Access::ALL).unwrap();
     header.set_reth(roci_wire::Reth { va: 0, rkey: key, length: 100 });
-    let arrival =
-        Arrival { header: &header, path: 0, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(&header, 0);
     asker.engine.receive(asker.now, &arrival, &mut Reaction::default());
     let segment = asker.engine.transmit(asker.now).expect("its response");
     assert_eq!(segment.header.opcode, Opcode::READ_RESPONSE_ONLY);

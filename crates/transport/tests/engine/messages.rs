@@ -32,14 +32,7 @@ fn resend(engine: &mut Engine, now: Instant, qpn: Qpn, length: u32) -> Option<Op
     let body = HomaBody::Resend { offset: 0, length, priority: 4 };
     let header = Header::new(Opcode::HOMA_RESEND, qpn, Psn::new(0));
     let words = Homa { rpc: 0, body }.encode();
-    let arrival = Arrival {
-        header: &header,
-        path: 9,
-        ce: false,
-        words: words.as_slice(),
-        hops: &[],
-        path_id: Default::default(),
-    };
+    let arrival = Arrival { words: words.as_slice(), ..Arrival::new(&header, 9) };
     let mut reaction = Reaction::default();
     engine.receive(now, &arrival, &mut reaction);
     assert_eq!(reaction.refused, None);
@@ -174,14 +167,7 @@ fn who_is_told_busy_is_the_law_to_say_if_it_hears_of_requests_to_send_again() {
         let body = HomaBody::Resend { offset: 2 * MTU, length: MTU, priority: 4 };
         let header = Header::new(Opcode::HOMA_RESEND, qpn, Psn::new(0));
         let words = Homa { rpc: 0, body }.encode();
-        let arrival = Arrival {
-            header: &header,
-            path: 9,
-            ce: false,
-            words: words.as_slice(),
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival { words: words.as_slice(), ..Arrival::new(&header, 9) };
         let mut reaction = Reaction::default();
         engine.set_port_agent(Box::new(Silent));
         engine.receive(Instant::ZERO, &arrival, &mut reaction);
@@ -512,14 +498,7 @@ fn grant(engine: &mut Engine, now: Instant, qpn: Qpn, end: u32) {
     let body = HomaBody::Grant { offset: end, priority: 2, resend_all: false };
     let header = Header::new(Opcode::HOMA_GRANT, qpn, Psn::new(0));
     let words = Homa { rpc: 0, body }.encode();
-    let arrival = Arrival {
-        header: &header,
-        path: 9,
-        ce: false,
-        words: words.as_slice(),
-        hops: &[],
-        path_id: Default::default(),
-    };
+    let arrival = Arrival { words: words.as_slice(), ..Arrival::new(&header, 9) };
     let mut reaction = Reaction::default();
     engine.receive(now, &arrival, &mut reaction);
     assert_eq!(reaction.refused, None);
@@ -619,14 +598,7 @@ fn a_turn_that_an_answer_of_a_deferred_law_brings_is_answered_as_well_and_in_its
     engine.wake(now);
     // The law is out with the first turn when an acknowledgement comes, which waits for it.
     let acknowledgement = Header::new(Opcode::ACKNOWLEDGE, qpn, config().send_psn);
-    let arrival = Arrival {
-        header: &acknowledgement,
-        path: 9,
-        ce: false,
-        words: &[],
-        hops: &[],
-        path_id: Default::default(),
-    };
+    let arrival = Arrival::new(&acknowledgement, 9);
     engine.receive(now, &arrival, &mut Reaction::default());
     let mut heard = Vec::new();
     let mut granted = 0;

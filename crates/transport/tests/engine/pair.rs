@@ -310,14 +310,7 @@ impl Pair {
     fn arrive(&mut self, side: Side, packet: Packet) {
         let now = self.now;
         let mut reaction = Reaction::default();
-        let arrival = Arrival {
-            header: &packet.header,
-            path: 9,
-            ce: packet.ce,
-            words: &packet.words,
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival { ce: packet.ce, words: &packet.words, ..Arrival::new(&packet.header, 9) };
         let node = self.node(side);
         node.engine.receive(now, &arrival, &mut reaction);
         if let Some(reply) = &reaction.reply {

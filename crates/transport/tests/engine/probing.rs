@@ -82,14 +82,7 @@ impl Late {
     fn hears(&mut self, psn: u32, syndrome: Syndrome) {
         let mut header = Header::new(Opcode::ACKNOWLEDGE, QPN, Psn::new(psn));
         header.set_aeth(Aeth { syndrome: syndrome.to_u8(), msn: 0 });
-        let arrival = Arrival {
-            header: &header,
-            path: 0,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(&header, 0);
         self.engine.receive(self.now, &arrival, &mut Reaction::default());
     }
 

@@ -52,8 +52,7 @@ fn a_packet_that_nothing_would_bring_back_goes_under_the_fallback_law() {
         let mut ack = Header::new(Opcode::ACKNOWLEDGE, qpn, config().send_psn);
         ack.set_aeth(Aeth { syndrome: 0x1f, msn: 1 });
         let now = Instant::ZERO + Span::from_micros(5);
-        let arrival =
-            Arrival { header: &ack, path: 9, ce: false, words: &[], hops: &[], path_id: Default::default() };
+        let arrival = Arrival::new(&ack, 9);
         let mut reaction = Reaction::default();
         engine.receive(now, &arrival, &mut reaction);
         assert_eq!(reaction.refused, None);

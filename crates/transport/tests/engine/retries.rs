@@ -153,14 +153,7 @@ fn what_came_whole_behind_a_gap_ends_well_when_the_queue_pair_fails_before_the_s
             let mut header = Header::new(Opcode::SEND_ONLY, qpn, Psn::new(number));
             header.payload = 100;
             header.set_request_position(RequestPosition { msn: number, psn_offset: 0, ssn: number as u16 });
-            let arrival = Arrival {
-                header: &header,
-                path: 0,
-                ce: false,
-                words: &[],
-                hops: &[],
-                path_id: Default::default(),
-            };
+            let arrival = Arrival::new(&header, 0);
             let mut reaction = Reaction::default();
             engine.receive(Instant::ZERO, &arrival, &mut reaction);
             assert_eq!(reaction.refused, None);
@@ -210,14 +203,7 @@ fn as_many_receivers_have_bitmaps_as_are_allowed_and_who_finds_none_is_counted()
             header.payload = 100;
             engine.post_recv(qpn, RecvRequest { id: 0, address: 0, length: MTU, lkey: 0 }).unwrap();
             engine.post_recv(qpn, RecvRequest { id: 1, address: 0, length: MTU, lkey: 0 }).unwrap();
-            let arrival = Arrival {
-                header: &header,
-                path: 0,
-                ce: false,
-                words: &[],
-                hops: &[],
-                path_id: Default::default(),
-            };
+            let arrival = Arrival::new(&header, 0);
             let mut reaction = Reaction::default();
             engine.receive(Instant::ZERO, &arrival, &mut reaction);
             refused += u64::from(reaction.refused == Some(Refusal::OutOfSequence));
@@ -376,14 +362,7 @@ fn with_data_to_send(config: &QpConfig, packets: u32) -> Vec<(bool, Pair)> {
         let mut reads = Pair::connected(*config);
         reads.read(1, 0, 0, packets * MTU);
         let asked = reads.client.engine.transmit(Instant::ZERO).expect("the request");
-        let arrival = Arrival {
-            header: &asked.header,
-            path: 9,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(&asked.header, 9);
         reads.server.engine.receive(Instant::ZERO, &arrival, &mut Reaction::default());
         pairs.push((true, reads));
     }
@@ -484,14 +463,7 @@ fn a_congestion_window_that_shuts_behind_what_has_not_asked_stops_nobody_for_eve
         let acknowledge = |engine: &mut Engine, now, psn| {
             let mut header = Header::new(Opcode::ACKNOWLEDGE, qpn, Psn::new(psn));
             header.set_aeth(roci_wire::Aeth { syndrome: 0x1f, msn: 0 });
-            let arrival = Arrival {
-                header: &header,
-                path: 9,
-                ce: false,
-                words: &[],
-                hops: &[],
-                path_id: Default::default(),
-            };
+            let arrival = Arrival::new(&header, 9);
             engine.receive(now, &arrival, &mut Reaction::default());
         };
         // The whole window goes, and the first of it is acknowledged again and again: so is what was sent twice.

@@ -345,8 +345,7 @@ fn a_duplicate_does_not_take_the_place_of_an_owed_nak() {
     assert_eq!(pair.client.story(), ["w0!", "read1", "w41!", "w42!"]);
     assert_eq!(pair.server.refused, [Refusal::OutOfSequence]);
     let again = pair.client.sent[0].header;
-    let arrival =
-        Arrival { header: &again, path: 9, ce: false, words: &[], hops: &[], path_id: Default::default() };
+    let arrival = Arrival::new(&again, 9);
     let now = pair.now;
     pair.server.engine.receive(now, &arrival, &mut Reaction::default());
     pair.run();

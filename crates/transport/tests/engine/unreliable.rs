@@ -272,14 +272,7 @@ fn each_service_refuses_the_opcodes_of_the_others() {
             let mut header = Header::new(opcode, Qpn::new(qpn), Psn::new(0));
             header.set_reth(Reth { va: 0, rkey: key, length: 0 });
             let mut reaction = Reaction::default();
-            let arrival = Arrival {
-                header: &header,
-                path: 0,
-                ce: false,
-                words: &[],
-                hops: &[],
-                path_id: Default::default(),
-            };
+            let arrival = Arrival::new(&header, 0);
             engine.receive(Instant::ZERO, &arrival, &mut reaction);
             let is_foreign = reaction.refused == Some(Refusal::WrongOpcode);
             assert_eq!(is_foreign, !takes.contains(&qpn), "{opcode} on {qpn}: {:?}", reaction.refused);

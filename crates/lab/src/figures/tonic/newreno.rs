@@ -60,14 +60,7 @@ impl Sender for OnEngine {
         let syndrome = Syndrome::Ack { credits: Syndrome::CREDITS_OFF }.to_u8();
         header.set_aeth(Aeth { syndrome, msn: 0 });
         header.set_trigger(Psn::new(came));
-        let arrival = Arrival {
-            header: &header,
-            path: 0,
-            ce: false,
-            words: &[],
-            hops: &[],
-            path_id: Default::default(),
-        };
+        let arrival = Arrival::new(&header, 0);
         self.engine.receive(now, &arrival, &mut Reaction::default());
     }
 
