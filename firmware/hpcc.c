@@ -120,8 +120,7 @@ int recv() {
                 updateContext(link->tx_bytes, tx_bytes);
                 updateContext(link->queue, queue);
             }
-            if (known) {
-                /* line 10: U follows the fullest link by tau / T */
+            if (known) { /* line 10: U follows the fullest link by tau / T */
                 uint32_t u = readContext(e.context.utilisation);
                 u = saturate((u - mulHigh(u, tau * per_t)) + ((uint64_t)fullest * per_t >> 16));
                 updateContext(e.context.utilisation, u = least(u, FULL));
