@@ -77,9 +77,13 @@ pub struct Host {
     /// Those that wait apart: let past while their priority was paused, or made by a NIC's parts.
     apart: Option<Box<Apart>>,
     /// The eight-octet words that atomics touched; all others are zero.
-    memory: BTreeMap<u64, u64>,
-    /// In what order data arrive, where it is [`WATCHED`].
-    order: Order,
+    #[expect(
+        clippy::box_collection,
+        reason = "one word in place of three, of which the record has none to spare"
+    )]
+    memory: Option<Box<BTreeMap<u64, u64>>>,
+    /// In what order data arrive, where it is [`WATCHED`]; likewise.
+    order: Option<Box<Order>>,
 }
 
 /// Its data packets ask the switches for telemetry.
@@ -117,8 +121,8 @@ impl Host {
             classes,
             flags: 0,
             waits: 0,
-            memory: BTreeMap::new(),
-            order: Order::default(),
+            memory: None,
+            order: None,
         }
     }
 
@@ -173,21 +177,23 @@ impl Host {
     /// overtake each other.
     pub fn watch_order(&mut self) {
         self.flags |= WATCHED;
+        self.order = Some(Box::default());
     }
 
     /// Queue pair `qpn` is a new one: the order of what comes for it is counted from now on, if it is watched.
     pub fn begin_order(&mut self, qpn: Qpn) {
-        if self.flags & WATCHED != 0
+        if let Some(order) = &mut self.order
             && let (Some(place), Ok(attributes)) = (self.engine.place_of(qpn), self.engine.query(qpn))
         {
-            self.order.begin(place, Path::unpack(attributes.path).flow);
+            order.begin(place, Path::unpack(attributes.path).flow);
         }
     }
 
     /// How many packets with payload came for queue pair `qpn` behind one that was sent after them; zero where it is not watched.
     /// Those that are sent again are not counted, as RFC 4737 speaks of packets in the order in which they are sent.
     pub fn reordered(&self, qpn: Qpn) -> u32 {
-        self.engine.place_of(qpn).map_or(0, |place| self.order.reordered(place))
+        let order = self.order.as_ref().zip(self.engine.place_of(qpn));
+        order.map_or(0, |(order, place)| order.reordered(place))
     }
 
     /// Frames that the receive path had no room for.
@@ -292,9 +298,10 @@ impl Host {
     fn watch(&mut self, packet: &Packet) {
         if packet.header.payload > 0
             && packet.marks.0 & (Marks::AGAIN.0 | Marks::CORRUPT.0) == 0
-            && let Some(place) = self.engine.place_of(packet.header.dest_qpn)
+            && let (Some(order), Some(place)) =
+                (&mut self.order, self.engine.place_of(packet.header.dest_qpn))
         {
-            self.order.arrived(place, packet);
+            order.arrived(place, packet);
         }
     }
 
@@ -595,11 +602,11 @@ impl Host {
         match operation {
             MemoryOperation::Read { .. } => 0,
             MemoryOperation::FetchAdd { address, add, .. } => {
-                let word = self.memory.entry(address).or_default();
+                let word = self.memory.get_or_insert_default().entry(address).or_default();
                 std::mem::replace(word, word.wrapping_add(add))
             }
             MemoryOperation::CompareSwap { address, compare, swap, .. } => {
-                let word = self.memory.entry(address).or_default();
+                let word = self.memory.get_or_insert_default().entry(address).or_default();
                 let original = *word;
                 if original == compare {
                     *word = swap;
@@ -611,7 +618,7 @@ impl Host {
 
     /// The eight-octet word at `address`, as atomics left it.
     pub fn word(&self, address: u64) -> u64 {
-        self.memory.get(&address).copied().unwrap_or(0)
+        self.memory.as_ref().and_then(|memory| memory.get(&address)).copied().unwrap_or(0)
     }
 }
 

@@ -9,23 +9,33 @@ pub(crate) struct Order {
     seen: Vec<Seen>,
 }
 
-/// What has arrived for one queue pair.
-#[derive(Clone, Copy, Debug, Default)]
+/// What has arrived for one queue pair, in three words.
+#[derive(Clone, Copy, Debug)]
 struct Seen {
     /// The flow that it is connected by: packets of one before it, which had its number, count for nothing.
     flow: u32,
-    /// NextExp (§3.3): one more than the highest PSN that has come; `None` before the first.
-    next: Option<Psn>,
+    /// NextExp (§3.3): one more than the highest PSN that has come; [`NOTHING`] before the first.
+    next: u32,
     reordered: u32,
+}
+
+/// No PSN.
+const NOTHING: u32 = u32::MAX;
+
+impl Seen {
+    /// Nothing of `flow`.
+    const fn nothing_of(flow: u32) -> Self {
+        Self { flow, next: NOTHING, reordered: 0 }
+    }
 }
 
 impl Order {
     /// The queue pair at `place` is a new one, connected by `flow`.
     pub(crate) fn begin(&mut self, place: usize, flow: u32) {
         if self.seen.len() <= place {
-            self.seen.resize(place + 1, Seen::default());
+            self.seen.resize(place + 1, Seen::nothing_of(0));
         }
-        self.seen[place] = Seen { flow, ..Seen::default() };
+        self.seen[place] = Seen::nothing_of(flow);
     }
 
     /// A packet with payload has arrived for the queue pair at `place`, whole and sent for the first time: it is reordered if one with a
@@ -33,10 +43,10 @@ impl Order {
     pub(crate) fn arrived(&mut self, place: usize, packet: &Packet) {
         let Some(seen) = self.seen.get_mut(place).filter(|seen| seen.flow == packet.flow) else { return };
         let psn = packet.header.psn;
-        if seen.next.is_some_and(|next| psn.since(next) < 0) {
+        if seen.next != NOTHING && psn.since(Psn::new(seen.next)) < 0 {
             seen.reordered = seen.reordered.saturating_add(1);
         } else {
-            seen.next = Some(psn.plus(1));
+            seen.next = psn.plus(1).get();
         }
     }
 

@@ -25,10 +25,9 @@ pub(crate) struct Aside {
     pub(crate) timeouts: u32,
     /// Those that were put off.
     pub(crate) put_offs: PutOffs,
+    /// Of an unreliable connection, which has none, the messages that were dropped.
     pub(crate) naks: u32,
     pub(crate) rnr: u32,
-    /// As receiver of an unreliable connection, messages that were dropped.
-    pub(crate) dropped: u32,
     /// The number of the last message that the responder has said it has a receive request for, if it says so, modulo 2²⁴.
     pub(crate) limit: Option<u32>,
     /// How it says so.

@@ -505,13 +505,16 @@ impl Engine {
         let Some(slot) = self.place(qpn) else { return Counters::default() };
         let common = &self.qps[slot].common;
         let trouble = self.asides.get(common.aside);
+        let refused = trouble.map_or(0, |aside| aside.naks);
+        let unanswered = self.profile(slot).service == Service::Uc;
+        let (naks, dropped) = if unanswered { (0, refused) } else { (refused, 0) };
         Counters {
             packets: common.packets,
             retransmitted: trouble.map_or(0, |aside| aside.retransmitted),
             repeated: trouble.map_or(0, |aside| aside.repeated),
             timeouts: trouble.map_or(0, |aside| aside.timeouts),
-            naks: trouble.map_or(0, |aside| aside.naks),
-            dropped: trouble.map_or(0, |aside| aside.dropped),
+            naks,
+            dropped,
             rnr: trouble.map_or(0, |aside| aside.rnr),
             unheard: trouble.map_or(0, |aside| aside.unheard),
             cnps: common.cnps,

@@ -75,7 +75,7 @@ impl Engine {
         if !ended {
             duties.set(Duties::DROPPING);
         }
-        self.aside(slot).dropped += 1;
+        self.aside(slot).naks += 1;
     }
 
     /// Drops a packet that no message is under way for: `ahead` says how far it lies from the one expected.
