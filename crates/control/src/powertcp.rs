@@ -8,7 +8,7 @@
 //! - [`PowerTcp`] takes queues and sent octets from the telemetry of switches, and the link with the most Γ (Algorithm 1). It
 //!   answers every acknowledgement.
 //! - [`ThetaPowerTcp`] needs no switch: where the bottleneck is one link, `(dRTT/dt + 1)·RTT/τ` is the same Γ (Algorithm 2). It answers
-//!   once in each round trip. As it is printed its windows swing: those that are cut below what is in flight stop, what arrives at the
+//!   once in each round trip. As it is printed its windows may swing: those that are cut below what is in flight stop, what arrives at the
 //!   queue then tells nothing of them, and a power of nothing gives all of them back. So it takes for no less than a half what arrives,
 //!   as its authors' simulation does ([`Params::floor`]).
 //! - At rest Γ is `W/(W − β)`, so the queue of a shared link is the sum of all β, and each flow has a share in proportion to its own
