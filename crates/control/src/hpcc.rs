@@ -27,13 +27,12 @@ mod tests;
 pub use keys::{PRESETS, REGISTERS};
 
 use crate::event::{Class, Event, Hop};
-use crate::fixed::{ONE, constant, fraction, passed, saturate, scale, span_nanos};
+use crate::fixed::{ONE, fraction, passed, saturate, scale};
 use crate::outcome::{Credit, Outcome};
 use crate::sample::Sample;
+use crate::telemetry::{HOPS, Link, Path};
+use crate::trip::Trip;
 use roci_units::{Ratio, Span};
-
-/// The most hops of a path.
-pub const HOPS: usize = 5;
 
 /// One, in 8.24.
 const UNIT: u32 = 1 << 24;
@@ -61,24 +60,8 @@ pub struct Hpcc {
     params: Params,
     /// η in 16.16.
     eta: u32,
-    /// T in nanoseconds.
-    t: u32,
-    /// 1/T, times 2³² ns, rounded down.
-    per_t: u32,
-    /// Kilobits per second of one octet in each T, in 16.16.
-    kbps_of_octet: u32,
-    /// Octets that a kilobit per second carries in T, times 2³².
-    octets_of_kbps: u32,
-}
-
-/// What is known of one link, five words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Link {
-    /// `L[i]`: what the last acknowledgement told of it.
-    pub seen: Hop,
-    /// What an octet lasts on it, in nanoseconds in 8.24.
-    pub octet: u32,
+    /// T.
+    trip: Trip,
 }
 
 /// What HPCC remembers of one queue pair: 32 words.
@@ -97,10 +80,8 @@ pub struct State {
     pub update_at: u32,
     /// incStage.
     pub stage: u32,
-    /// The path that is known, as [`Event::path`] tells of it; zero before the first acknowledgement.
-    pub path: u32,
-    /// The links, nearest first.
-    pub links: [Link; HOPS],
+    /// The path that is known.
+    pub path: Path,
 }
 
 const _: () = assert!(size_of::<State>() <= 128);
@@ -111,9 +92,7 @@ impl Hpcc {
 
     /// The law with these parameters.
     pub fn new(params: Params) -> Self {
-        let mut law = Self { params, eta: 0, t: 0, per_t: 0, kbps_of_octet: 0, octets_of_kbps: 0 };
-        law.derive();
-        law
+        Self { params, eta: fraction(params.eta).max(1), trip: Trip::new(params.base_rtt) }
     }
 
     /// Its parameters.
@@ -122,11 +101,7 @@ impl Hpcc {
     }
 
     fn derive(&mut self) {
-        self.eta = fraction(self.params.eta).max(1);
-        self.t = span_nanos(self.params.base_rtt).max(1);
-        self.per_t = u32::MAX / self.t;
-        self.kbps_of_octet = constant(8_000_000, 16, self.t.into());
-        self.octets_of_kbps = constant(self.t.into(), 32, 8_000_000);
+        *self = Self::new(self.params);
     }
 
     /// A queue pair that has sent nothing, on a link of `link_kbps`: its window is what the link carries in T.
@@ -137,11 +112,7 @@ impl Hpcc {
 
     /// The credit that `state` stands for: W, and W/T unless that is the link's rate.
     pub fn credit(&self, state: &State) -> Credit {
-        let kbps = (u64::from(state.window) * u64::from(self.kbps_of_octet)) >> 16;
-        let slower = kbps < u64::from(state.link_kbps - (state.link_kbps >> 12));
-        #[expect(clippy::cast_possible_truncation, reason = "slower than the link")]
-        let rate_kbps = if slower { (kbps as u32).max(1) } else { Credit::UNLIMITED };
-        Credit { rate_kbps, window: state.window, ..Credit::FREE }
+        self.trip.credit(state.window, state.link_kbps)
     }
 
     /// Reacts to one event: `NewAck` (lines 22 to 30).
@@ -151,9 +122,8 @@ impl Hpcc {
         if hops.is_empty() {
             return;
         }
-        let path = event.path();
-        if state.path != path {
-            return Self::meet(state, event, (path, hops));
+        if state.path.number != event.path() {
+            return Self::meet(state, event, hops);
         }
         self.measure_inflight(state, hops);
         let update = passed(event.acked_sequence, state.update_at);
@@ -178,18 +148,14 @@ impl Hpcc {
 
     /// What the link carries in T, in octets.
     fn wmax(&self, link_kbps: u32) -> u32 {
-        let octets = u64::from(link_kbps) * u64::from(self.octets_of_kbps) + (1 << 31);
-        saturate(octets >> 32).max(self.params.wmin)
+        self.trip.carried(link_kbps).max(self.params.wmin)
     }
 
     /// Where the counters of a new path stand.
     #[cold]
     #[inline(never)]
-    fn meet(state: &mut State, event: &Event<'_>, (path, hops): (u32, &[Hop])) {
-        for (link, hop) in state.links.iter_mut().zip(hops) {
-            link.meet(hop);
-        }
-        if core::mem::replace(&mut state.path, path) == 0 {
+    fn meet(state: &mut State, event: &Event<'_>, hops: &[Hop]) {
+        if state.path.meet(event.path(), hops) {
             state.update_at = event.next_sequence;
         }
     }
@@ -197,7 +163,7 @@ impl Hpcc {
     /// `MeasureInflight` (lines 1 to 10): U follows the fullest link by τ/T.
     #[inline(always)]
     fn measure_inflight(&self, state: &mut State, hops: &[Hop]) {
-        let mut links = state.links.iter_mut().zip(hops);
+        let mut links = state.path.links.iter_mut().zip(hops);
         let Some((link, hop)) = links.next() else { return };
         let (mut most, mut tau) = self.inflight(link, hop);
         for (link, hop) in links {
@@ -207,7 +173,7 @@ impl Hpcc {
                 (most, tau) = (inflight, time);
             }
         }
-        let (per_t, kept) = (u64::from(self.per_t), u64::from(state.utilisation));
+        let (per_t, kept) = (u64::from(self.trip.per_t), u64::from(state.utilisation));
         let tau = if most == 0 { 1 } else { tau };
         let part = tau * per_t;
         let new = (most * per_t) >> 16;
@@ -221,10 +187,10 @@ impl Hpcc {
         link.keep_pace(hop);
         let gap = hop.at_ns.wrapping_sub(link.seen.at_ns).max(1);
         let sent = hop.tx_bytes.wrapping_sub(link.seen.tx_bytes);
-        let tau = u64::from(gap.min(self.t));
+        let tau = u64::from(gap.min(self.trip.t));
         let queue = u64::from(hop.queue_bytes.min(link.seen.queue_bytes));
-        let waiting = (queue * (tau * u64::from(self.per_t))) >> 32;
-        let inflight = if gap > self.t {
+        let waiting = (queue * (tau * u64::from(self.trip.per_t))) >> 32;
+        let inflight = if gap > self.trip.t {
             self.slow(link, sent, gap) + link.lasts(waiting)
         } else {
             link.lasts(u64::from(sent) + waiting)
@@ -244,7 +210,7 @@ impl Hpcc {
         }
         let busy = saturate((u64::from(sent) * u64::from(link.octet)) >> 24).min(gap);
         let shift = [28, 24, 20, 16].into_iter().find(|bit| gap >> bit > 0).map_or(0, |bit| bit - 12);
-        scale(((busy >> shift) << 16) / (gap >> shift), self.t << 8).into()
+        scale(((busy >> shift) << 16) / (gap >> shift), self.trip.t << 8).into()
     }
 
     /// `ComputeWind` (lines 11 to 21).
@@ -269,37 +235,4 @@ impl Hpcc {
         let factor = (self.eta << 15) / utilisation.max(ONE >> 10);
         (u64::from(reference) * u64::from(factor)) >> 15
     }
-}
-
-impl Link {
-    /// Where its counters stand. Its rate is learnt when it is first judged.
-    pub(crate) fn meet(&mut self, hop: &Hop) {
-        self.seen = Hop { rate_kbps: self.seen.rate_kbps, ..*hop };
-    }
-
-    /// Learns what an octet lasts, where it has another rate than before.
-    #[inline(always)]
-    pub(crate) fn keep_pace(&mut self, hop: &Hop) {
-        if self.seen.rate_kbps != hop.rate_kbps {
-            self.octet = lasting(hop.rate_kbps);
-        }
-    }
-
-    /// What `octets`, at most 2³³, last on it, in nanoseconds in 24.8: at most 8 ms.
-    #[inline]
-    pub(crate) fn lasts(&self, octets: u64) -> u64 {
-        ((octets * u64::from(self.octet)) >> 16).min(u64::from(u32::MAX >> 1))
-    }
-}
-
-/// What an octet lasts on a link of `rate_kbps`, in nanoseconds in 8.24, from the 16 first bits of the rate. One below 65 Mb/s counts
-/// as that, one above 4 Tb/s as that.
-#[cold]
-#[inline(never)]
-fn lasting(rate_kbps: u32) -> u32 {
-    const OCTET: u32 = 8_000_000 << 8;
-    let rate = rate_kbps.max(ONE);
-    let shift = 16 - rate.leading_zeros();
-    let first = rate >> shift;
-    ((((OCTET / first) << 16) + ((OCTET % first) << 16) / first) >> shift).max(1 << 15)
 }

@@ -13,6 +13,8 @@
 //! | `keys`, `units` | the registers of a law as a table, and the words that several laws share |
 //! | [`timer`] | timers that cost nothing while nothing happens |
 //! | [`sample`] | what a time series records of a law |
+//! | [`telemetry`] | the links of a path, as switches tell of them |
+//! | `trip` | a base round trip: windows and rates by it |
 //! | `fixed` | fixed-point arithmetic, as a 32-bit core can do it |
 //! | [`dcqcn`] | DCQCN, a family of laws with seven presets |
 //! | [`homa`] | Homa's sender: unscheduled octets, then grants |
@@ -46,8 +48,10 @@ pub mod program;
 pub mod register;
 pub mod sample;
 pub mod swift;
+pub mod telemetry;
 pub mod timely;
 pub mod timer;
+mod trip;
 mod units;
 
 pub use dcqcn::Dcqcn;

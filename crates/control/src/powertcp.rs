@@ -27,10 +27,11 @@ pub use keys::{PRESETS, REGISTERS, THETA_REGISTERS};
 pub use theta::{State as ThetaState, ThetaPowerTcp};
 
 use crate::event::{Class, Event, Hop};
-use crate::fixed::{ONE, constant, fraction, passed, saturate, scale, span_nanos};
-use crate::hpcc::{HOPS, Link};
+use crate::fixed::{ONE, fraction, passed, saturate, scale};
 use crate::outcome::{Credit, Outcome};
 use crate::sample::Sample;
+use crate::telemetry::{HOPS, Link, Path};
+use crate::trip::Trip;
 use roci_units::{Ratio, Span};
 
 /// One, in 8.24.
@@ -56,7 +57,7 @@ pub struct Params {
 }
 
 /// What both laws compute windows with, derived from the parameters.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Terms {
     /// γ in 16.16.
     gamma: u32,
@@ -64,14 +65,8 @@ struct Terms {
     eta: u32,
     /// The least window in octets.
     wmin: u32,
-    /// τ in nanoseconds.
-    t: u32,
-    /// 1/τ, times 2³² ns, rounded down.
-    per_t: u32,
-    /// Kilobits per second of one octet in each τ, in 16.16.
-    kbps_of_octet: u32,
-    /// Octets that a kilobit per second carries in τ, times 2³².
-    octets_of_kbps: u32,
+    /// τ.
+    trip: Trip,
     /// β of a kilobit per second in octets, times 2³².
     beta_of_kbps: u32,
 }
@@ -98,10 +93,8 @@ pub struct Window {
 pub struct State {
     /// Its window.
     pub window: Window,
-    /// The path that is known, as [`Event::path`] tells of it; zero before the first acknowledgement.
-    pub path: u32,
-    /// The links, nearest first.
-    pub links: [Link; HOPS],
+    /// The path that is known.
+    pub path: Path,
 }
 
 const _: () = assert!(size_of::<State>() <= 128);
@@ -143,9 +136,8 @@ impl PowerTcp {
         if hops.is_empty() {
             return;
         }
-        let path = event.path();
-        if state.path != path {
-            return Self::meet(state, event, (path, hops));
+        if state.path.number != event.path() {
+            return Self::meet(state, event, hops);
         }
         self.smooth(state, hops);
         self.terms.answer(&mut state.window);
@@ -161,11 +153,8 @@ impl PowerTcp {
     /// Where the counters of a new path stand.
     #[cold]
     #[inline(never)]
-    fn meet(state: &mut State, event: &Event<'_>, (path, hops): (u32, &[Hop])) {
-        for (link, hop) in state.links.iter_mut().zip(hops) {
-            link.meet(hop);
-        }
-        if core::mem::replace(&mut state.path, path) == 0 {
+    fn meet(state: &mut State, event: &Event<'_>, hops: &[Hop]) {
+        if state.path.meet(event.path(), hops) {
             state.window.update_at = event.next_sequence;
         }
     }
@@ -174,14 +163,14 @@ impl PowerTcp {
     #[inline(always)]
     fn smooth(&self, state: &mut State, hops: &[Hop]) {
         let (mut most, mut tau) = (0, 1);
-        for (link, hop) in state.links.iter_mut().zip(hops) {
+        for (link, hop) in state.path.links.iter_mut().zip(hops) {
             let (power, time) = self.power(link, hop);
             // power/time > most/tau
             if power * tau > most * time {
                 (most, tau) = (power, time);
             }
         }
-        let (per_t, kept) = (u64::from(self.terms.per_t), u64::from(state.window.power));
+        let (per_t, kept) = (u64::from(self.terms.trip.per_t), u64::from(state.window.power));
         let new = (most * per_t) >> 16;
         state.window.power = saturate(kept - ((kept * (tau * per_t)) >> 32) + new).min(FULL);
     }
@@ -197,13 +186,13 @@ impl PowerTcp {
         let arrived = told(hop).wrapping_sub(told(&link.seen)).cast_signed().max(0).cast_unsigned();
         // ν over b·τ, in 16.16.
         let voltage = (u64::from(ONE)
-            + ((link.lasts(hop.queue_bytes.into()) * u64::from(self.terms.per_t)) >> 24))
+            + ((link.lasts(hop.queue_bytes.into()) * u64::from(self.terms.trip.per_t)) >> 24))
             .min(u64::from(64 * ONE));
         let current =
-            if gap > self.terms.t { self.slow(link, arrived, gap) } else { link.lasts(arrived.into()) };
+            if gap > self.terms.trip.t { self.slow(link, arrived, gap) } else { link.lasts(arrived.into()) };
         link.seen = *hop;
         let most = u64::from(u32::MAX >> 1);
-        (((current * voltage) >> 16).min(most), u64::from(gap.min(self.terms.t)))
+        (((current * voltage) >> 16).min(most), u64::from(gap.min(self.terms.trip.t)))
     }
 
     /// τ times what `arrived` at a link in a `gap` beyond τ, over what it carries meanwhile, in 24.8: at most seven. The gap counts by its
@@ -217,37 +206,29 @@ impl PowerTcp {
         }
         let busy = saturate((u64::from(arrived) * u64::from(link.octet)) >> 24).min(gap.saturating_mul(7));
         let shift = 19u32.saturating_sub(gap.leading_zeros());
-        scale(((busy >> shift) << 16) / (gap >> shift), self.terms.t << 8).into()
+        scale(((busy >> shift) << 16) / (gap >> shift), self.terms.trip.t << 8).into()
     }
 }
 
 impl Terms {
     fn new(params: &Params) -> Self {
-        let t = span_nanos(params.base_rtt).max(1);
-        let octets_of_kbps = constant(t.into(), 32, 8_000_000);
+        let trip = Trip::new(params.base_rtt);
         Self {
             gamma: fraction(params.gamma).max(1),
             eta: fraction(params.eta).max(1),
             wmin: params.wmin,
-            t,
-            per_t: u32::MAX / t,
-            kbps_of_octet: constant(8_000_000, 16, t.into()),
-            octets_of_kbps,
-            beta_of_kbps: (octets_of_kbps / params.flows.max(1)).max(1),
+            trip,
+            beta_of_kbps: (trip.octets_of_kbps / params.flows.max(1)).max(1),
         }
     }
 
     fn connect(&self, link_kbps: u32) -> Window {
-        let window = self.carried(link_kbps).max(self.wmin);
+        let window = self.trip.carried(link_kbps).max(self.wmin);
         Window { link_kbps, window, old: window, power: UNIT, ..Window::default() }
     }
 
     fn credit(&self, state: &Window) -> Credit {
-        let kbps = (u64::from(state.window) * u64::from(self.kbps_of_octet)) >> 16;
-        let slower = kbps < u64::from(state.link_kbps - (state.link_kbps >> 12));
-        #[expect(clippy::cast_possible_truncation, reason = "slower than the link")]
-        let rate_kbps = if slower { (kbps as u32).max(1) } else { Credit::UNLIMITED };
-        Credit { rate_kbps, window: state.window, ..Credit::FREE }
+        self.trip.credit(state.window, state.link_kbps)
     }
 
     fn sample(&self, state: &Window) -> Sample {
@@ -259,11 +240,6 @@ impl Terms {
         }
     }
 
-    /// What the link carries in τ, in octets.
-    fn carried(&self, link_kbps: u32) -> u32 {
-        saturate((u64::from(link_kbps) * u64::from(self.octets_of_kbps) + (1 << 31)) >> 32)
-    }
-
     /// β in octets.
     fn beta(&self, link_kbps: u32) -> u32 {
         saturate((u64::from(link_kbps) * u64::from(self.beta_of_kbps) + (1 << 31)) >> 32).max(1)
@@ -271,7 +247,7 @@ impl Terms {
 
     /// The greatest window.
     fn wmax(&self, link_kbps: u32) -> u32 {
-        self.carried(link_kbps).saturating_add(self.beta(link_kbps)).max(self.wmin)
+        self.trip.carried(link_kbps).saturating_add(self.beta(link_kbps)).max(self.wmin)
     }
 
     /// `UPDATEWINDOW`: `γ·(W_old/(Γ/η) + β) + (1 − γ)·W`, to the nearest octet. A Γ below 2⁻¹⁰ is taken as that.

@@ -161,8 +161,9 @@ pub(crate) struct Perf {
     #[arg(long)]
     pub(crate) lone_writes: bool,
     /// Congestion control: dcqcn, none, timely, dctcp, theta-powertcp, swift, nscc, or a program (PROGRAM.elf), and behind
-    /// it its settings, KEY=VALUE separated by commas; say the same at both ends. timely, theta-powertcp and swift are to be told times above the path's, which
-    /// between sockets are longer than a NIC's (docs/guide/perf.md), or they crawl [default: dcqcn]
+    /// it its settings, KEY=VALUE separated by commas; say the same at both ends. timely, theta-powertcp and swift are to be
+    /// told times above the path's, which between sockets are longer than a NIC's (docs/guide/perf.md), or they crawl
+    /// [default: dcqcn]
     #[arg(long, value_name = "LAW")]
     pub(crate) control: Option<String>,
     /// The rate of the link, from which congestion control cuts [default: 100Gb/s]

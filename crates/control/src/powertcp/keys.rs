@@ -96,7 +96,7 @@ mod theta_keys {
                 "floor",
                 "ratio",
                 "0 to 1",
-                "The least dRTT/dt + 1 that counts; 0: the algorithm as it is printed."
+                "The least dRTT/dt + 1 that counts; 0: all but what is below zero, which the algorithm as it is printed counts too."
             ),
             |p| Value::Fraction(p.floor),
             |p, t| share(t).map(|v| p.floor = v),

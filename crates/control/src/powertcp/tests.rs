@@ -270,7 +270,10 @@ fn another_path_is_met_before_it_is_judged() {
     hear(&law, &mut state, &[hop(1_000, 0, 0, LINK)], 1);
     let before = state.window;
     hear(&law, &mut state, &[hop(9_000, 1 << 30, 900_000, LINK), hop(9_000, 7, 0, LINK)], 2);
-    assert_eq!((state.window.window, state.window.power, state.path), (before.window, before.power, 2 << 24));
+    assert_eq!(
+        (state.window.window, state.window.power, state.path.number),
+        (before.window, before.power, 2 << 24)
+    );
 }
 
 #[test]

@@ -77,11 +77,11 @@ impl ThetaPowerTcp {
     /// division.
     #[inline]
     fn smooth(&self, state: &mut State, rtt: u32, dt: u32) {
-        let per_t = i64::from(self.terms.per_t);
+        let per_t = i64::from(self.terms.trip.per_t);
         let most = i64::from(64 * ONE);
         let voltage = ((i64::from(rtt) * per_t) >> 16).min(most);
         let longer = i64::from(rtt) - i64::from(state.rtt);
-        let power = if dt <= self.terms.t {
+        let power = if dt <= self.terms.trip.t {
             let dt_64 = i64::from(dt);
             let arrived = (longer + dt_64).max((i64::from(self.floor) * dt_64) >> 16);
             let current = ((arrived * per_t) >> 16).min(most);

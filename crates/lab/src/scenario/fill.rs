@@ -5,7 +5,7 @@ use super::program::law_of;
 use super::reach::Product;
 use super::source::ScenarioError;
 use super::{Control, Source, Transport};
-use roci_control::hpcc::HOPS;
+use roci_control::telemetry::HOPS;
 use roci_control::{Context, Law, Place, Value};
 use roci_transport::BITMAP_PACKETS_MAX;
 use roci_units::{Instant, Span};

@@ -169,7 +169,8 @@ impl PathId {
         (self.0 & 0xfff) as u16
     }
 
-    /// With the switch of this number on the way. Its bits are scattered, for the sums of two ways by consecutive numbers often agree.
+    /// With the switch of this number on the way. Its bits are scattered, as MurmurHash3 ends
+    /// (which has the multipliers), for the sums of two ways by consecutive numbers often agree.
     #[must_use]
     pub const fn across(self, switch: u32) -> Self {
         let once = (switch ^ switch >> 16 ^ 0x5bd1_e995).wrapping_mul(0x85eb_ca6b);

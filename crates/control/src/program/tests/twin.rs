@@ -206,12 +206,15 @@ twins! {
 const HOMA_CLASSES: &[Class] = &[Class::MESSAGE, Class::GRANT, Class::GRANT, Class::RESEND, Class::TURN];
 
 fn hpcc_words(state: &hpcc::State) -> Vec<u32> {
-    let hpcc::State { link_kbps, window, reference, utilisation, update_at, stage, path, links } = *state;
-    let links = links.iter().flat_map(|link| {
+    let hpcc::State { link_kbps, window, reference, utilisation, update_at, stage, path } = *state;
+    let links = path.links.iter().flat_map(|link| {
         let Hop { at_ns, tx_bytes, queue_bytes, rate_kbps } = link.seen;
         [at_ns, tx_bytes, queue_bytes, rate_kbps, link.octet]
     });
-    [link_kbps, window, reference, utilisation, update_at, stage, path].into_iter().chain(links).collect()
+    [link_kbps, window, reference, utilisation, update_at, stage, path.number]
+        .into_iter()
+        .chain(links)
+        .collect()
 }
 
 /// What happens, in numbers that every class makes something else of.
