@@ -25,9 +25,9 @@ const WIRE: f64 = PACKET + 20.0;
 const HPCC_RATE: f64 = 100.0;
 const SLOW_RATE: f64 = 10.0;
 
-/// What PowerTCP's queue comes to rest at: β of each flow, a tenth of what the link carries in the round trip without a queue. That is
+/// PowerTCP's queue comes to rest at the β of all flows. Each is a tenth of what the link carries in the round trip without a queue. That is
 /// 4 µs of wire and the times of a packet, twice, and of an acknowledgement, twice; the one more header of telemetry is left out.
-const POWERTCP_QUEUE: f64 = 8.0 / 10.0 * (HPCC_RATE * 1e9 / 8.0 * 4e-6 + 2.0 * (WIRE + 86.0));
+const POWERTCP_BETA: f64 = 0.1 * (HPCC_RATE * 1e9 / 8.0 * 4e-6 + 2.0 * (WIRE + 86.0));
 
 /// DCTCP's link in bits per second, its round trip without a queue in seconds, and its K in packets.
 const DCTCP_RATE: f64 = 10e9;
@@ -52,10 +52,14 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     ] {
         let runs = bench.run(LAWS, &[("transport.control", law)])?;
         measured.each(queue, &runs, |results| {
-            mean_of_steps(&towards_receiver(results), SETTLED, END) / POWERTCP_QUEUE
+            mean_of_steps(&towards_receiver(results), SETTLED, END) / (8.0 * POWERTCP_BETA)
         });
         measured.each(utilisation, &runs, |results| throughput(results, SETTLED, END) / HPCC_RATE * 100.0);
     }
+    let two = bench.run(LAWS, &[("transport.control", "powertcp"), ("traffic.0.senders", "2")])?;
+    measured.each("powertcp_two_queue", &two, |results| {
+        mean_of_steps(&towards_receiver(results), SETTLED, END) / (2.0 * POWERTCP_BETA)
+    });
     for (flows, top, amplitude) in
         [(2u32, "dctcp_two_top", "dctcp_two_amplitude"), (4, "dctcp_four_top", "dctcp_four_amplitude")]
     {
