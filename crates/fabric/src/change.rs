@@ -9,7 +9,7 @@ use crate::link::{FAULTY, LinkClass, UNEVEN};
 use crate::net::{BuildError, FabricConfig, Net, OUTAGE, RATE, REROUTE};
 use crate::packet::{HostId, PacketId};
 use crate::queue::{EventQueue, HORIZON_PS};
-use crate::routing::Routes;
+use crate::routing::{Rates, Routes};
 use roci_switch::LinkSpec;
 use roci_units::{BitsPerSec, Instant, Pace};
 use std::collections::BTreeMap;
@@ -94,10 +94,14 @@ pub(crate) struct Changes {
     detect_own: Option<u64>,
     /// Whether routes are about to be laid anew, in this instant.
     stale: bool,
+    /// Whether routes go by the rates of links.
+    weighted: bool,
 }
 
 /// The event after the parts' that lays routes anew.
 const LAY: u32 = u32::MAX;
+/// That at which a changed rate is noticed.
+const WEIGH: u32 = u32::MAX - 1;
 
 impl Changes {
     /// The routes where nothing is down, if others may be in force.
@@ -105,10 +109,10 @@ impl Changes {
         self.home.as_ref().map(|home| &home.1)
     }
 
-    /// The routes that avoid what is to be avoided now.
-    fn routes(&self) -> Option<Result<Routes, crate::routing::RoutingError>> {
+    /// The routes that avoid what is to be avoided now, and go by `rates` if they have weights.
+    fn routes(&self, rates: Rates<'_>) -> Option<Result<Routes, crate::routing::RoutingError>> {
         let (graph, home) = &**self.home.as_ref()?;
-        if !self.parts.iter().any(|state| state.avoided || state.shut) {
+        if !self.weighted && !self.parts.iter().any(|state| state.avoided || state.shut) {
             return Some(Ok(home.clone()));
         }
         let links_of = |is: fn(&PartState) -> bool| {
@@ -127,7 +131,8 @@ impl Changes {
             links
         };
         let (dead, shut) = (links_of(|state| state.avoided), links_of(|state| state.shut));
-        Some(Routes::around(graph, |link| dead[link as usize], |link| shut[link as usize]))
+        let rates = self.weighted.then_some(rates);
+        Some(Routes::around(graph, |link| dead[link as usize], |link| shut[link as usize], rates))
     }
 }
 
@@ -186,11 +191,36 @@ impl Net {
             *pace = Pace::new(rate);
         }
         self.faults.set_rate(port, rate);
+        let now = self.queue.now();
+        if let Some(detect) = self.changes.detect.filter(|_| self.changes.weighted)
+            && now.saturating_add(detect) < HORIZON_PS
+        {
+            self.queue.push_at(now + detect, REROUTE, WEIGH);
+        }
+    }
+
+    /// The rate in kb/s that a port of a switch has now.
+    fn rate_now(&self, switch: usize, port: u16) -> u64 {
+        let port = &self.ports[(self.first_ports[switch] + u32::from(port)) as usize];
+        self.classes[usize::from(port.link.class)].rate_kbps.into()
+    }
+
+    /// Lays routes anew as things stand now, where they may change.
+    fn lay(&mut self) -> Result<(), BuildError> {
+        if let Some(routes) = self.changes.routes(&|switch, port| self.rate_now(switch, port)) {
+            self.routes = routes.map_err(BuildError::Routing)?;
+        }
+        Ok(())
     }
 
     /// Puts the outages of `config` in place.
     pub(crate) fn place_outages(&mut self, graph: &Graph, config: &FabricConfig) -> Result<(), BuildError> {
-        if config.outages.is_empty() {
+        self.changes.weighted = config.weighted;
+        if config.weighted {
+            self.routes = Routes::weighted(graph, &|switch, port| self.rate_now(switch, port))
+                .map_err(BuildError::Routing)?;
+        }
+        if config.outages.is_empty() && !config.weighted {
             return Ok(());
         }
         let mut places = BTreeMap::new();
@@ -235,10 +265,7 @@ impl Net {
             }
             push(&mut self.queue, next, handle);
         }
-        if let Some(routes) = self.changes.routes() {
-            self.routes = routes.map_err(BuildError::Routing)?;
-        }
-        Ok(())
+        self.lay()
     }
 
     /// The links of a switch lose what is sent to it, or by it, while it is down.
@@ -284,18 +311,19 @@ impl Net {
         let changes = &mut self.changes;
         if handle == LAY {
             changes.stale = false;
-            // There are as many ports as there were.
-            if let Some(Ok(routes)) = changes.routes() {
-                self.routes = routes;
-            }
+            // There are as many ports as there were, so nothing can fail.
+            let _ = self.lay();
             return;
         }
-        let state = &mut changes.parts[handle as usize];
-        let is_down = state.down > 0;
-        let mut noticed = false;
-        for (detect, known) in [(changes.detect, &mut state.avoided), (changes.detect_own, &mut state.shut)] {
-            if detect.and_then(|detect| state.changed.checked_add(detect)) == Some(now) {
-                noticed |= std::mem::replace(known, is_down) != is_down;
+        let mut noticed = handle == WEIGH;
+        if let Some(state) = changes.parts.get_mut(handle as usize) {
+            let is_down = state.down > 0;
+            for (detect, known) in
+                [(changes.detect, &mut state.avoided), (changes.detect_own, &mut state.shut)]
+            {
+                if detect.and_then(|detect| state.changed.checked_add(detect)) == Some(now) {
+                    noticed |= std::mem::replace(known, is_down) != is_down;
+                }
             }
         }
         if !noticed {

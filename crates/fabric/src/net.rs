@@ -27,6 +27,9 @@ pub struct FabricConfig {
     pub hop_octets: u16,
     /// How switches choose among ports of equal cost.
     pub balancing: Balancing,
+    /// Whether equal ports are chosen by what the paths through them carry (WCMP), and not all alike. Of rates that change, and of what
+    /// goes down, routes know after [`detect`](Self::detect).
+    pub weighted: bool,
     /// Faults on links.
     pub faults: Vec<FaultSpec>,
     /// Switches that are down for a time, and links that routes avoid while they are.

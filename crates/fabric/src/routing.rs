@@ -8,14 +8,20 @@
 //! need 18 rows of 512 octets instead of one for each of 768 switches. Where there are more groups than a `u16` has numbers, as in
 //! random graphs of some hundred switches, they come in *pages*, and a switch has all of its own in one.
 
+mod weights;
+
 use crate::graph::{Graph, NodeId};
 use crate::packet::HostId;
 use crate::topology::{Port, Ports, node_index};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use weights::weigh;
 
 /// The answer where no path leads: no node has this many ports.
 pub const NO_PORT: u16 = u16::MAX;
+
+/// The rates in kb/s of the ports of switches, each named by its place in the graph.
+pub type Rates<'a> = &'a dyn Fn(usize, u16) -> u64;
 
 /// The shortest paths of a graph, as each switch takes them.
 #[derive(Clone, Debug)]
@@ -77,7 +83,8 @@ impl Group {
     }
 }
 
-/// Ports of equal cost to choose from, in ascending order; none where no path leads on.
+/// Ports of equal cost to choose from; none where no path leads on. In ascending order, or where they have weights each
+/// as often as its weight.
 #[derive(Clone, Copy, Debug)]
 pub struct EqualPorts<'a> {
     group: Group,
@@ -85,12 +92,12 @@ pub struct EqualPorts<'a> {
 }
 
 impl EqualPorts<'_> {
-    /// How many there are.
+    /// How many there are, each as often as its weight.
     pub fn count(self) -> u16 {
         self.group.count
     }
 
-    /// All of them.
+    /// All of them, each as often as its weight.
     pub fn ports(self) -> impl Iterator<Item = u16> {
         (0..self.count()).map(move |place| self.group.port(self.scattered, place))
     }
@@ -156,11 +163,21 @@ impl Routes {
     /// # Errors
     /// When a switch has more than 65 534 ports.
     pub fn new(graph: &Graph) -> Result<Self, RoutingError> {
-        Self::around(graph, |_| false, |_| false)
+        Self::around(graph, |_| false, |_| false, None)
+    }
+
+    /// The same where equal ports are chosen by their weights, as `rate` has the ports' rates: it is asked with a switch's place in the
+    /// graph and its port.
+    ///
+    /// # Errors
+    /// As [`Routes::new`].
+    pub fn weighted(graph: &Graph, rate: Rates<'_>) -> Result<Self, RoutingError> {
+        Self::around(graph, |_| false, |_| false, Some(rate))
     }
 
     /// The shortest paths over links that are not `dead`, which is asked with their places in the graph; but a switch takes none of its own
-    /// links that are `shut`, of which the others have not heard. Ports keep their numbers, and hosts their leaves.
+    /// links that are `shut`, of which the others have not heard. Ports keep their numbers, and hosts their leaves. Where `rates` are
+    /// given, equal ports have weights.
     ///
     /// # Errors
     /// As [`Routes::new`].
@@ -168,6 +185,7 @@ impl Routes {
         graph: &Graph,
         dead: impl Fn(u32) -> bool,
         shut: impl Fn(u32) -> bool,
+        rates: Option<Rates<'_>>,
     ) -> Result<Self, RoutingError> {
         let ports = Ports::of(graph);
         let hosts = graph.hosts.len();
@@ -190,30 +208,35 @@ impl Routes {
         let mut sets = Sets::new();
         let mut equal = Vec::new();
         let mut group_of = vec![NOWHERE; graph.switches.len() * leaves.len()];
+        // What each switch carries to the leaf, where there are weights.
+        let mut carried = vec![u64::MAX; graph.switches.len()];
         for (leaf, &leaf_switch) in leaves.iter().enumerate() {
-            let distances = distances_to(leaf_switch, graph.switches.len(), hosts, switch_ports, &dead);
-            for (switch, &distance) in distances.iter().enumerate() {
-                let group = match distance {
-                    0 => {
-                        routes.switches[switch].leaf = narrow(leaf);
-                        continue;
-                    }
-                    UNSEEN => NOWHERE,
-                    _ => {
-                        let nearer = |port: &Port| {
-                            (port.peer.0 as usize)
-                                .checked_sub(hosts)
-                                .is_some_and(|peer| distances[peer] == distance - 1)
-                                && !dead(port.link)
-                                && !shut(port.link)
-                        };
-                        equal.clear();
-                        let all = switch_ports(switch).iter().enumerate();
-                        equal.extend(all.filter(|(_, port)| nearer(port)).map(|(index, _)| narrow(index)));
-                        sets.number(&equal)
-                    }
+            routes.switches[leaf_switch].leaf = narrow(leaf);
+            carried[leaf_switch] = u64::MAX;
+            let (distances, by_distance) =
+                distances_to(leaf_switch, graph.switches.len(), hosts, switch_ports, &dead);
+            for &switch in &by_distance[1..] {
+                let distance = distances[switch];
+                let nearer = |port: &Port| {
+                    (port.peer.0 as usize)
+                        .checked_sub(hosts)
+                        .is_some_and(|peer| distances[peer] == distance - 1)
+                        && !dead(port.link)
+                        && !shut(port.link)
                 };
-                group_of[switch * leaves.len() + leaf] = group;
+                equal.clear();
+                let all = switch_ports(switch).iter().enumerate();
+                equal.extend(all.filter(|(_, port)| nearer(port)).map(|(index, _)| narrow(index)));
+                if let Some(rate) = rates {
+                    let capacity = |port: u16| {
+                        let peer = switch_ports(switch)[usize::from(port)].peer.0 as usize - hosts;
+                        rate(switch, port).min(carried[peer])
+                    };
+                    let capacities: Vec<u64> = equal.iter().map(|&port| capacity(port)).collect();
+                    carried[switch] = capacities.iter().fold(0, |all, it| all.saturating_add(*it));
+                    weigh(&mut equal, &capacities);
+                }
+                group_of[switch * leaves.len() + leaf] = sets.number(&equal);
             }
         }
         routes.share_rows(&mut group_of, &sets);
@@ -449,14 +472,15 @@ fn attach(graph: &Graph, ports: &Ports) -> (Vec<Attached>, Vec<usize>) {
 
 const UNSEEN: u32 = u32::MAX;
 
-/// How many links that are not `dead` each switch is away from `leaf`, over switches alone.
+/// How many links that are not `dead` each switch is away from `leaf`, over switches alone; and those that a path leads from,
+/// the nearest first.
 fn distances_to<'a>(
     leaf: usize,
     switches: usize,
     hosts: usize,
     ports: impl Fn(usize) -> &'a [Port],
     dead: impl Fn(u32) -> bool,
-) -> Vec<u32> {
+) -> (Vec<u32>, Vec<usize>) {
     let mut distances = vec![UNSEEN; switches];
     let mut open = Vec::with_capacity(switches);
     distances[leaf] = 0;
@@ -474,7 +498,7 @@ fn distances_to<'a>(
             }
         }
     }
-    distances
+    (distances, open)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::graph::Link;
-use crate::topology::{Explicit, FatTree, Form, NamedLink, Star};
+use crate::topology::{Explicit, FatTree, Form, LeafSpine, NamedLink, Star};
 use proptest::prelude::*;
 use roci_units::{BitsPerSec, Span};
 
@@ -102,9 +102,11 @@ proptest! {
     }
 
     #[test]
-    fn every_port_on_a_shortest_path_is_used_and_no_other(graph in any_graph()) {
+    fn every_port_on_a_shortest_path_is_used_and_no_other(graph in any_graph(), rates in any::<[u8; 8]>()) {
         let ports = Ports::of(&graph);
         let routes = Routes::new(&graph).unwrap();
+        let rate = |switch: usize, port: u16| rates[(switch + usize::from(port)) % 8].into();
+        let weighted = Routes::weighted(&graph, &rate).unwrap();
         let distances = distances(&graph);
         let hosts = graph.hosts.len();
         for switch in 0..graph.switches.len() {
@@ -122,7 +124,11 @@ proptest! {
                     shortest.iter().map(|_| routes.port_in_turn(switch, destination, &mut turn)).collect();
                 taken.sort_unstable();
                 prop_assert_eq!(&taken, &shortest);
-                prop_assert_eq!(routes.equal(switch, destination).ports().collect::<Vec<_>>(), shortest);
+                prop_assert_eq!(&routes.equal(switch, destination).ports().collect::<Vec<_>>(), &shortest);
+                let mut weighted: Vec<u16> = weighted.equal(switch, destination).ports().collect();
+                weighted.sort_unstable();
+                weighted.dedup();
+                prop_assert_eq!(weighted, shortest);
             }
         }
     }
@@ -223,7 +229,7 @@ fn the_ports_that_are_left_share_all_flows_anew_as_ranges_of_the_hash() {
     let of_leaf = ports.of_node(NodeId(128));
     for lost in 4u16..8 {
         let link = of_leaf[usize::from(lost)].link;
-        let around = Routes::around(&graph, |dead| dead == link, |_| false).unwrap();
+        let around = Routes::around(&graph, |dead| dead == link, |_| false, None).unwrap();
         let (mut uses, mut moved) = ([0u32; 8], 0);
         for n in 0..12_000u16 {
             let hash = flow_hash(HostId(0), HostId(127), n);
@@ -240,6 +246,55 @@ fn the_ports_that_are_left_share_all_flows_anew_as_ranges_of_the_hash() {
             "{uses:?}"
         );
     }
+}
+
+/// How often each port stands among those by which `switch` sends to `destination`.
+fn weights(routes: &Routes, switch: u32, destination: u16) -> Vec<usize> {
+    let mut counts = std::collections::BTreeMap::<u16, usize>::new();
+    for port in routes.equal(switch, HostId(destination)).ports() {
+        *counts.entry(port).or_default() += 1;
+    }
+    counts.into_values().collect()
+}
+
+#[test]
+fn a_slow_link_counts_wherever_paths_lead_over_it() {
+    let shape =
+        LeafSpine { leaves: 3, spines: 4, hosts_per_leaf: 1, rate: RATE, fabric_rate: None, delay: DELAY };
+    let graph = shape.build().unwrap().graph;
+    let ports = Ports::of(&graph);
+    // The first leaf's to the first spine, both ways; its switches are nodes 3 to 9.
+    let slow = ports.of_node(NodeId(3))[1].link;
+    let of = |node: usize, port: u16| ports.of_node(NodeId(u32::try_from(node).unwrap()))[usize::from(port)];
+    let rate = |switch: usize, port: u16| if of(3 + switch, port).link == slow { 25 } else { 100 };
+    let routes = Routes::weighted(&graph, &rate).unwrap();
+    assert_eq!(weights(&routes, 0, 1), [1, 4, 4, 4], "its own link");
+    assert_eq!(weights(&routes, 1, 0), [1, 4, 4, 4], "the one behind the spine");
+    assert_eq!(weights(&routes, 1, 2), [1, 1, 1, 1], "no path leads over it");
+}
+
+#[test]
+fn a_switch_carries_what_its_own_ways_do_together_and_a_link_no_more_than_its_rate() {
+    // Host 0 at switch 0, which leads to 1 and 2; 1 leads to 3 and 4, 2 to 3 alone; these lead to 5, with host 1.
+    let joined = [(0, 1), (0, 2), (1, 3), (1, 4), (2, 3), (3, 5), (4, 5)];
+    let node = |switch: u32| NodeId(2 + switch);
+    let link = |(a, b)| Link { a, b, rate: RATE, delay: DELAY };
+    let mut links: Vec<Link> = joined.iter().map(|&(a, b)| link((node(a), node(b)))).collect();
+    links.extend([link((NodeId(0), node(0))), link((NodeId(1), node(5)))]);
+    let graph = Graph {
+        hosts: vec!["h0".into(), "h1".into()],
+        switches: (0..6).map(|switch| format!("s{switch}")).collect(),
+        links,
+    };
+    let ports = Ports::of(&graph);
+    let weights = |first: u64| {
+        let rates = [first, 100, 100, 100, 100, 30, 40, 100, 100];
+        let link = |switch: usize, port: u16| ports.of_node(node(node_index(switch)))[usize::from(port)].link;
+        let routes = Routes::weighted(&graph, &|switch, port| rates[link(switch, port) as usize]).unwrap();
+        [0, 1, 2].map(|switch| weights(&routes, switch, 1))
+    };
+    assert_eq!(weights(100), [vec![7, 3], vec![3, 4], vec![1]]);
+    assert_eq!(weights(50), [vec![5, 3], vec![3, 4], vec![1]]);
 }
 
 #[test]

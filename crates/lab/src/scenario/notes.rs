@@ -72,7 +72,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(nic.parts_notes(graph, max_frame, switch.config.pfc.is_some()));
     of_tables
         .chain(together::notes(switch, transport, nic, lossy, (forged, machine.hostcc.is_some()), used()))
-        .chain(together::idle_routing(switch, graph))
+        .chain(together::idle_routing(switch, graph, !faults.is_none()))
         .chain(together::unheld_reads(transport, reads))
         .chain(presets::outgrown(used(), graph))
         .chain(unfilled.into_iter().flatten())

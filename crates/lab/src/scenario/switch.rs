@@ -21,6 +21,8 @@ pub struct Switch {
     pub int: bool,
     /// How paths are chosen.
     pub routing: Balancing,
+    /// Whether equal ports are chosen by what the paths through them carry.
+    pub wcmp: bool,
     /// A key about flowlets that is set although none are formed.
     pub(super) idle_flowlet_key: Option<&'static str>,
     /// `[[switch.on]]`, in the order of the text: the last that is about a switch decides.
@@ -294,6 +296,7 @@ impl Switch {
             classes,
             int: table.flag("int")?.unwrap_or(false),
             routing,
+            wcmp: table.flag("wcmp")?.unwrap_or(false),
             idle_flowlet_key: FLOWLET_KEYS.into_iter().find(|key| !is_flowlet && table.get(key).is_some()),
             rules,
         })

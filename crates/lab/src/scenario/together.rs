@@ -5,11 +5,12 @@ use super::{Control, Nic, Scenario, Switch, Transport};
 use crate::traffic::spec::{Poisson, Traffic};
 use roci_fabric::Balancing;
 use roci_fabric::graph::Graph;
-use roci_fabric::routing::Routes;
+use roci_fabric::routing::{EqualPorts, Routes};
 use roci_switch::SwitchConfig;
 use roci_transport::Recovery;
 use roci_units::{BitsPerSec, Instant, Span};
 use roci_wire::Layout;
+use std::collections::BTreeSet;
 
 /// A note for each such pair; `lossy`: links lose packets; and whether a device forges CNPs, and whether machines mark what arrives.
 pub(super) fn notes<'a>(
@@ -162,18 +163,30 @@ const fn routing_of(switch: &Switch) -> &'static str {
     }
 }
 
-/// A note where it was chosen how switches choose among ports of equal cost, and none has several.
-pub(super) fn idle_routing(switch: &Switch, graph: &Graph) -> Option<String> {
-    if switch.routing == Balancing::Hash {
+/// A note where it was chosen how switches choose among ports of equal cost, and none has several; or that they have weights, and all that
+/// are equal have the same, as nothing befalls a link.
+pub(super) fn idle_routing(switch: &Switch, graph: &Graph, is_faulty: bool) -> Option<String> {
+    if switch.routing == Balancing::Hash && !switch.wcmp {
         return None;
     }
-    let routes = Routes::new(graph).ok()?;
-    let chooses = (0u32..).zip(&graph.switches).any(|(number, _)| routes.choices(number).next().is_some());
-    (!chooses).then(|| {
-        format!(
-            "`switch.routing = \"{}\"` does nothing: no switch here has several ports of equal cost to choose from",
-            routing_of(switch)
-        )
+    let links = graph.switch_links();
+    let rate = |switch: usize, port: u16| links[switch][usize::from(port)].rate.0;
+    let routes = Routes::weighted(graph, &rate).ok()?;
+    let choices = || (0u32..).zip(&graph.switches).flat_map(|(number, _)| routes.choices(number));
+    let key = match switch.routing {
+        Balancing::Hash => "wcmp = true".to_owned(),
+        _ => format!("routing = \"{}\"", routing_of(switch)),
+    };
+    if choices().next().is_none() {
+        return Some(format!(
+            "`switch.{key}` does nothing: no switch here has several ports of equal cost to choose from"
+        ));
+    }
+    let is_weighed =
+        |ports: EqualPorts<'_>| ports.ports().collect::<BTreeSet<_>>().len() < ports.count().into();
+    (switch.wcmp && !is_faulty && !choices().any(is_weighed)).then(|| {
+        "`switch.wcmp = true` does nothing: wherever a switch has several ports of equal cost, the paths through them carry the same"
+            .to_owned()
     })
 }
 

@@ -196,6 +196,7 @@ fn config(scenario: &Scenario, seed: u64) -> FabricConfig {
         switch_on: special.collect(),
         hop_octets: if switch.int { Hop::OCTETS } else { 0 },
         balancing: switch.routing,
+        weighted: switch.wcmp,
         faults: faults::specs(scenario),
         outages: faults::outages(scenario),
         detect: scenario.faults.detect(),

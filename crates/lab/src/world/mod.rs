@@ -52,6 +52,7 @@ use roci_fabric::fault::InSwitch;
 use roci_fabric::graph::Graph;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
+use roci_fabric::routing::EqualPorts;
 use roci_nic::{Host, Simulated};
 use roci_units::{Instant, Span};
 use sampler::Sampler;
@@ -494,7 +495,9 @@ fn switch_result(net: &Net, number: u32, name: &str) -> SwitchResult {
     let first = net.switch_ports(number).start;
     let sent =
         |local: u16| (net.tx_octets(first + u32::from(local)), net.rate_of_port(first + u32::from(local)));
-    let choices = net.routes().choices(number).map(|equal| equal.ports().map(sent).collect::<Vec<_>>());
+    let once = |equal: EqualPorts<'_>| equal.ports().collect::<BTreeSet<_>>();
+    let choices =
+        net.routes().choices(number).map(|equal| once(equal).into_iter().map(sent).collect::<Vec<_>>());
     let busiest = choices.max_by_key(|ports| ports.iter().map(|(octets, _)| octets).sum::<u64>());
     result.imbalance = busiest.and_then(|ports| imbalance(&ports));
     result

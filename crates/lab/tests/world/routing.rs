@@ -12,9 +12,10 @@ const UNEVEN: &str = include_str!("../../../../scenarios/uneven-16.toml");
 
 /// The mean completion time in milliseconds over four seeds, under each way to choose and with the slow link at `rate`. No flow may be faster
 /// than the path alone.
-fn means(rate: &str) -> [f64; 4] {
+fn means(rate: &str, wcmp: &str) -> [f64; 4] {
     ["ecmp", "spray", "adaptive", "flowlet"].map(|routing| {
-        let set = overrides(&[("switch.routing", routing), ("faults.on.0.rate", rate)]);
+        let set =
+            overrides(&[("switch.routing", routing), ("switch.wcmp", wcmp), ("faults.on.0.rate", rate)]);
         let scenario = Scenario::parse(UNEVEN, "uneven-16.toml", &set).expect("it is read");
         let means = [1, 2, 3, 4].map(|seed| {
             let flows = SimulatedWorld.run(&scenario, seed, None, &mut |_| Go::On).expect("it runs").flows;
@@ -28,14 +29,41 @@ fn means(rate: &str) -> [f64; 4] {
 
 #[test]
 fn loads_beat_turns_where_a_link_is_slow_and_turns_beat_loads_where_all_are_alike() {
-    let [ecmp, spray, adaptive, flowlet] = means("25Gb/s");
+    let [ecmp, spray, adaptive, flowlet] = means("25Gb/s", "false");
     assert!(adaptive < 0.95 * spray && spray < ecmp, "uneven: {ecmp} {spray} {adaptive} ms");
     assert!(flowlet < 0.95 * ecmp, "uneven: {ecmp} {flowlet} ms");
-    let [ecmp, spray, adaptive, flowlet] = means("100Gb/s");
+    let [ecmp, spray, adaptive, flowlet] = means("100Gb/s", "false");
     assert!(
         spray < adaptive && adaptive < flowlet && flowlet < ecmp,
         "{ecmp} {spray} {adaptive} {flowlet} ms"
     );
+}
+
+#[test]
+fn weights_spare_a_slow_link_what_other_switches_send_over_it() {
+    let [ecmp, spray, adaptive, _] = means("25Gb/s", "false");
+    let [weighted, turns, loads, _] = means("25Gb/s", "true");
+    assert!(weighted < 0.9 * ecmp, "{ecmp} to {weighted} ms");
+    assert!(turns < 0.7 * spray && loads < 0.9 * adaptive, "{spray} to {turns} ms, {adaptive} to {loads} ms");
+    assert_eq!(means("100Gb/s", "true"), means("100Gb/s", "false"), "where all are alike nothing changes");
+}
+
+#[test]
+fn weights_that_are_all_alike_and_choices_of_one_port_are_told() {
+    let notes = |set: &[(&str, &str)]| {
+        let all = [("switch.wcmp", "true"), ("switch.routing", "ecmp")];
+        let scenario = Scenario::parse(UNEVEN, "uneven-16.toml", &overrides(&[&all[..], set].concat()));
+        let scenario = scenario.expect("it is read");
+        let told = scenario.notes().filter(|note| note.contains("wcmp"));
+        told.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(notes(&[]), Vec::<String>::new());
+    let [alike] = &notes(&[("faults", "{}")])[..] else { panic!("one note") };
+    assert!(alike.contains("the paths through them carry the same"), "{alike}");
+    let [alone] = &notes(&[("topology.spines", "1"), ("faults.on.0.link", "leaf0-spine0")])[..] else {
+        panic!("one note")
+    };
+    assert!(alone.contains("no switch here has several ports"), "{alone}");
 }
 
 #[test]

@@ -97,6 +97,36 @@ fn adaptive_routing_gives_a_slow_link_what_it_carries_and_turns_wait_for_it() {
 }
 
 #[test]
+fn weights_give_a_slow_link_its_part_of_the_turns_once_its_rate_is_known() {
+    let graph = four_ways();
+    let (uplink, ends) = uplink(&graph);
+    let slow = |start| {
+        ends.map(|from| FaultSpec { start, ..always(uplink, from, Fault::Rate(BitsPerSec::from_gbps(10))) })
+    };
+    let run = |start, detect| {
+        let config = FabricConfig {
+            balancing: InTurn,
+            weighted: true,
+            faults: slow(Instant::ZERO + Span::from_micros(start)).to_vec(),
+            detect,
+            ..FabricConfig::default()
+        };
+        bursts(&config, &[0, 1, 2, 3], 31, 8, 120).1
+    };
+    let times = |ports: &[u64]| (ports.iter().min().copied(), ports.iter().max().copied());
+    let at_once = run(0, Some(Span::from_micros(30)));
+    let later = run(290, Some(Span::from_micros(30)));
+    let never = run(290, None);
+    for (round, ports) in at_once.iter().enumerate() {
+        assert!(matches!(times(ports), (Some(3..=5), Some(39..=41))), "{round}: {ports:?}");
+        let known = round >= 3;
+        let expected = if known { 3..=5 } else { 30..=32 };
+        assert!(expected.contains(later[round].iter().min().unwrap()), "{round}: {:?}", later[round]);
+        assert!(matches!(times(&never[round]), (Some(30..=31), Some(31..=32))), "{round}: {never:?}");
+    }
+}
+
+#[test]
 fn on_idle_links_adaptive_routing_takes_each_port_about_as_often() {
     let config = FabricConfig { balancing: Adaptive, ..FabricConfig::default() };
     // One frame at a time, none of which finds another.

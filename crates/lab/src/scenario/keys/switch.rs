@@ -32,6 +32,12 @@ pub static SWITCH: Section = Section {
             "With `routing = \"flowlet\"`: how many flowlets a switch remembers. Flows whose hashes fall on one place share one.",
         ),
         key(
+            "wcmp",
+            "`true` or `false`",
+            "`false`",
+            "Whether ports of equal cost have weights: what the paths through each carry to the destination's switch, at the rates that links have, where not all are alike. See [below](#weights).",
+        ),
+        key(
             "on",
             "a list of tables",
             "none",
