@@ -71,6 +71,9 @@ pub(crate) enum Command {
     /// Run scenarios side by side, or one with several congestion controls
     #[command(after_help = COMPARE)]
     Compare(Compare),
+    /// Find settings of a scenario: the best of a metric within limits on others
+    #[command(after_help = TUNE)]
+    Tune(Tune),
     /// Run the figures of papers and print the paper's values beside ours
     #[command(after_help = REPRODUCE)]
     Reproduce(Reproduce),
@@ -118,6 +121,21 @@ Examples:
   roci compare scenarios/incast-32.toml --control dcqcn,none
   roci compare scenarios/incast-32.toml --seeds 1..5 \\
     --control '{ law = \"dcqcn\", preset = \"hpcc\" },dcqcn,none'";
+
+const TUNE: &str = "\
+Examples:
+  roci tune scenarios/incast-32.toml --vary switch.ecn.kmin=10KB..400KB --keep drops=0
+  roci tune scenarios/advcam-incast.toml --vary transport.control.rai=1Mb/s..100Mb/s --aim fairness
+  roci tune scenarios/uneven-16.toml --vary switch.routing=ecmp,spray,adaptive,flowlet \\
+    --vary switch.wcmp=true,false --aim completion-mean
+
+Metrics of all flows, or of those of one [[traffic]] table (incast:slowdown-p99):
+  completion-mean, completion-p99, slowdown-mean, slowdown-p99, goodput, fairness, completed,
+  offered, timeouts
+Others:
+  drops, lost, marks, pauses, paused, buffered, queue-mean, queue-p99
+The best are held against the scenario as it is with --seeds [default: 1..5], which the search does
+not use.";
 
 const REPRODUCE: &str = "\
 Examples:
@@ -356,6 +374,30 @@ pub(crate) struct Compare {
     /// Override a key in all of them; again for more
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tune {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: PathBuf,
+    /// A key, and what it may be: a range LOW..HIGH, such as 10KB..400KB, or a list a,b,c; again for more keys
+    #[arg(long, required = true, value_name = "KEY=VALUES")]
+    pub(crate) vary: Vec<String>,
+    /// The metric to make small, or great where more of it is better
+    #[arg(long, value_name = "METRIC", default_value = "slowdown-p99")]
+    pub(crate) aim: String,
+    /// A limit on a metric, such as drops=0 or goodput>=90Gb/s; again for more
+    #[arg(long, value_name = "METRIC<=BOUND")]
+    pub(crate) keep: Vec<String>,
+    /// Override a key, such as switch.ecn=false; again for more
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// How many configurations are tried at first; half as many follow near the best
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) draws: u32,
     #[command(flatten)]
     pub(crate) common: Common,
 }

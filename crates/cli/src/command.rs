@@ -8,6 +8,7 @@ mod ping;
 mod program;
 mod reproduce;
 mod switch;
+mod tune;
 
 pub(crate) use ctl::ctl;
 pub(crate) use dash::dash;
@@ -17,6 +18,7 @@ pub(crate) use ping::ping;
 pub(crate) use program::program;
 pub(crate) use reproduce::reproduce;
 pub(crate) use switch::switch;
+pub(crate) use tune::tune;
 
 use crate::Failure;
 use crate::args::{Arguments, Common, Compare, Help, Run, Sweep};

@@ -23,10 +23,23 @@ pub(crate) struct Request {
     pub(crate) folder: PathBuf,
 }
 
-/// Runs all groups at once. The results of a group appear when all of its runs are done, also where flows failed, a deadlock
+/// Runs all groups at once, and prints what came of them.
+pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Failure> {
+    execute_all(requests, common)?.failed.map_or(Ok(()), Err)
+}
+
+/// What came of several groups.
+pub(crate) struct Executed {
+    /// Those that have results.
+    pub(crate) done: Vec<(Request, Vec<Results>)>,
+    /// What failed.
+    pub(crate) failed: Option<Failure>,
+}
+
+/// Runs all groups at once, and prints what came of them. The results of a group appear when all of its runs are done, also where flows failed, a deadlock
 /// ended a run, or some runs stalled and have no results. Where the user interrupts a group of several runs, those that were
 /// done by then have their results [beside](PART) its folder.
-pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Failure> {
+pub(crate) fn execute_all(requests: Vec<Request>, common: &Common) -> Result<Executed, Failure> {
     // Before anything runs: whoever waits an hour should not learn then that the folder cannot be written.
     let folders: Vec<Folder> =
         requests.iter().map(|request| prepare(&request.folder)).collect::<Result<_, _>>()?;
@@ -43,8 +56,7 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
         .zip(&folders)
         .flat_map(|(request, folder)| batch::tasks(&request.group, Some(folder)))
         .collect();
-    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = common.jobs.and_then(|jobs| usize::try_from(jobs).ok()).unwrap_or_else(cores);
+    let threads = threads(common);
     // For whoever waits for it; a single run is asked for by name.
     let watched = tasks.len() > 1 && !common.quiet && std::io::stderr().is_terminal();
     let asked = if watched { batch::asked(tasks.iter().map(|task| &task.run)) } else { Vec::new() };
@@ -109,10 +121,13 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
     }
     report(&done, tasks.len() > 1, common)?;
     failures.extend(done.iter().filter_map(|(request, results)| flows_failed(&request.group, results)));
-    match failures.into_iter().reduce(worse) {
-        None => Ok(()),
-        Some(failure) => Err(failure),
-    }
+    Ok(Executed { done, failed: failures.into_iter().reduce(worse) })
+}
+
+/// How many runs go on at once.
+pub(crate) fn threads(common: &Common) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    common.jobs.and_then(|jobs| usize::try_from(jobs).ok()).unwrap_or_else(cores)
 }
 
 /// What a user should know of the scenarios of `group` and of the programs in them before they run: what holds for several of them

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => command::run(&arguments),
         Command::Sweep(arguments) => command::sweep(&arguments),
         Command::Compare(arguments) => command::compare(&arguments),
+        Command::Tune(arguments) => command::tune(&arguments),
         Command::Reproduce(arguments) => command::reproduce(&arguments),
         Command::Nic(arguments) => command::nic(&arguments),
         Command::Program(arguments) => command::program(&arguments),

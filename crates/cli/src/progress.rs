@@ -14,6 +14,10 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// From now on Ctrl-C and SIGTERM no longer kill us, but are remembered, so that drafts of results can be taken away.
 pub(crate) fn listen() -> Result<(), Failure> {
+    static LISTENING: AtomicBool = AtomicBool::new(false);
+    if LISTENING.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed))
         .map_err(|error| Failure::Run(format!("cannot listen for Ctrl-C: {error}")))
 }

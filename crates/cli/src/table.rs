@@ -9,6 +9,7 @@ mod fit;
 mod program;
 mod rpc;
 mod traffic;
+pub(crate) mod tuned;
 
 pub(crate) use bridge::bridge;
 pub(crate) use program::{Cores, check, held, profile};

@@ -448,7 +448,7 @@ fn samples_that_lie_farther_apart_than_asked_for_are_told() {
 #[test]
 fn every_command_has_help_with_examples() {
     let scratch = Scratch::new("help");
-    for command in ["run", "sweep", "compare", "reproduce", "program"] {
+    for command in ["run", "sweep", "compare", "tune", "reproduce", "program"] {
         let output = scratch.roci(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains(&format!("Examples:\n  roci {command} ")), "{command}");
@@ -468,7 +468,7 @@ fn every_command_has_help_with_examples() {
 #[test]
 fn examples_in_help_stand_on_lines_of_their_own() {
     let scratch = Scratch::new("examples");
-    let commands = "run|sweep|compare|reproduce|nic|nic memory|program|perf|ping|switch|dash|ctl|ctl get|ctl set|ctl watch|ctl counters";
+    let commands = "run|sweep|compare|tune|reproduce|nic|nic memory|program|perf|ping|switch|dash|ctl|ctl get|ctl set|ctl watch|ctl counters";
     for command in commands.split('|') {
         let asked: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let help = scratch.roci(&asked).stdout;

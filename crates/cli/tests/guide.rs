@@ -154,6 +154,21 @@ fn the_guides_settings_are_told_apart_seed_by_seed_as_it_says() {
 }
 
 #[test]
+fn the_guides_thresholds_are_found_as_it_says() {
+    let scratch = Scratch::new("guide-tune");
+    let blocks = blocks("operate.md");
+    scratch.scenario("shared.toml", &blocks.iter().find(|block| block.0 == "toml").unwrap().1);
+    let (_, console) = blocks.iter().find(|(_, text)| text.starts_with("$ roci tune")).unwrap();
+    let (command, said) = console.split_once('\n').unwrap();
+    let arguments: Vec<&str> =
+        command.split_whitespace().skip(2).map(|word| word.trim_matches('\'')).collect();
+    let output = scratch.roci(&arguments);
+    let (rounds, verdict) = said.split_once("...\n").unwrap();
+    assert!(text(&output.stderr).starts_with(rounds), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).ends_with(verdict), "{}", text(&output.stdout));
+}
+
+#[test]
 fn the_guides_faults_and_bursts_are_told_of_as_it_says() {
     let scratch = Scratch::new("guide-traffic");
     let blocks = blocks("output.md");

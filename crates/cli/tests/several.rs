@@ -529,3 +529,72 @@ fn a_figure_that_does_not_exist_is_refused_with_those_that_do() {
     assert!(text(&output.stderr).contains("lst-fig5"), "{}", text(&output.stderr));
     assert_eq!(scratch.files(), [""; 0]);
 }
+
+#[test]
+fn settings_are_found_and_held_against_the_scenario_as_it_is_on_other_seeds() {
+    let scratch = Scratch::new("tune");
+    scratch.scenario("far.toml", &SMALL.replace("delay = \"1us\"", "delay = \"50us\""));
+    let vary = [
+        "tune",
+        "far.toml",
+        "--vary",
+        "topology.delay=1us..100us",
+        "--aim",
+        "completion-mean",
+        "--draws",
+        "8",
+    ];
+    let output = scratch.roci(&vary);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    let (_, verdict) = printed.split_once("\nThe best by completion-mean: --set topology.delay=").unwrap();
+    let (delay, rest) = verdict.split_once("us\n").unwrap();
+    assert!(delay.parse::<f64>().unwrap() < 3.0, "{verdict}");
+    assert!(
+        rest.contains(
+            "as it is, over seeds 1 to 5, which the search had not seen.\nSeed by seed the difference is -"
+        ),
+        "{rest}"
+    );
+    let tried = text(&scratch.read("out/far-tune/tried.csv"));
+    assert!(tried.starts_with("topology.delay,seeds,over_limits,completion-mean\n"), "{tried}");
+    assert!((11..=13).contains(&tried.lines().count()), "{tried}");
+    let told = text(&output.stderr);
+    assert!(told.starts_with("8 configurations on 1 seed: the best has topology.delay="), "{told}");
+    // The same again, in the same folder.
+    assert_eq!(scratch.roci(&vary).stderr, output.stderr);
+    assert_eq!(text(&scratch.read("out/far-tune/tried.csv")), tried);
+    // Where nothing keeps a limit, and where nothing is better.
+    let bounded = |more: &[&str]| text(&scratch.roci(&[&vary[..], more].concat()).stdout);
+    let none = bounded(&["--keep", "drops>=5", "--seeds", "3"]);
+    assert!(none.contains("None that was left keeps `drops>=5` in every run"), "{none}");
+    let near = bounded(&["--set", "topology.delay=1us", "--keep", "drops=0", "--quiet"]);
+    assert_eq!(near, "");
+    let near = bounded(&["--set", "topology.delay=100ns", "--keep", "drops=0"]);
+    assert!(
+        near.contains("Nothing better by completion-mean within `drops=0` than the scenario as it is: "),
+        "{near}"
+    );
+}
+
+#[test]
+fn a_search_that_makes_no_sense_is_refused_before_anything_runs() {
+    let scratch = Scratch::new("tune-refused");
+    scratch.scenario("small.toml", SMALL);
+    for (arguments, told) in [
+        (&["--vary", "nic.mtu"][..], "this sets nothing"),
+        (&["--vary", "nic.mtu=1024"], "leaves nothing to choose"),
+        (&["--vary", "nic.mtu=1024,4096", "--aim", "speed"], "--aim speed: there is no such metric"),
+        (&["--vary", "nic.mtu=1024,4096", "--keep", "drops"], "--keep drops: this bounds nothing"),
+        (
+            &["--vary", "nic.mtu=1024,4096", "--aim", "x:goodput"],
+            "there is no `[[traffic]]` table `x`; there are 0",
+        ),
+        (&["--vary", "nic.mut=1024,4096"], "every configuration that was drawn was refused"),
+    ] {
+        let output = scratch.roci(&[&["tune", "small.toml"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stdout));
+        assert!(text(&output.stderr).contains(told), "{arguments:?}: {}", text(&output.stderr));
+    }
+    assert_eq!(scratch.files(), ["small.toml"]);
+}

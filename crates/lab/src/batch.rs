@@ -506,6 +506,21 @@ impl Metric {
         }
     }
 
+    /// Whether it is no matter of single flows, such as drops in switches.
+    pub const fn is_of_network(self) -> bool {
+        matches!(
+            self,
+            Self::Drops
+                | Self::Lost
+                | Self::Marks
+                | Self::Pauses
+                | Self::Paused
+                | Self::Buffered
+                | Self::QueueMean
+                | Self::QueueP99
+        )
+    }
+
     /// The same of some flows of a run; `None` as well where it is no matter of flows, such as drops in switches.
     #[expect(clippy::cast_precision_loss, reason = "a table shows fewer digits than f64 holds")]
     pub fn of_flows(self, flows: FlowSet<'_>) -> Option<f64> {
@@ -519,14 +534,7 @@ impl Metric {
             Self::Goodput => flows.total_goodput_bps(),
             Self::Fairness => flows.fairness(),
             Self::Timeouts => Some(flows.timeouts() as f64),
-            Self::Drops
-            | Self::Lost
-            | Self::Marks
-            | Self::Pauses
-            | Self::Paused
-            | Self::Buffered
-            | Self::QueueMean
-            | Self::QueueP99 => None,
+            _ => None,
         }
     }
 }

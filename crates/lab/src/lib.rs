@@ -14,6 +14,7 @@
 //! | [`run`] | what it takes to run a scenario |
 //! | [`world`] | the simulated world |
 //! | [`traffic`] | what flows there are, as a stream in the order of time |
+//! | [`tune`] | finds settings |
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -27,4 +28,5 @@ pub mod run;
 pub mod scenario;
 pub mod sizes;
 pub mod traffic;
+pub mod tune;
 pub mod world;

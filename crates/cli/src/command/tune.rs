@@ -1,0 +1,205 @@
+//! `roci tune`: searches settings, and then shows what the best are worth on seeds that the search has not seen.
+
+use super::{assignments, default_folder, seeds};
+use crate::Failure;
+use crate::args::{Common, Tune};
+use crate::execute::{Executed, Request, execute_all, prepare, print, threads};
+use crate::progress::{Watcher, listen};
+use crate::table::tuned::{self, AS_IT_IS};
+use roci_lab::batch::{self, Group, Run, Task};
+use roci_lab::output;
+use roci_lab::run::RunError;
+use roci_lab::scenario::overrides;
+use roci_lab::scenario::{Scenario, ScenarioError};
+use roci_lab::tune::{Aim, Candidate, FINALISTS, KNOBS, Knob, Limit, Nothing, Round, Score, search};
+use roci_lab::world::SimulatedWorld;
+use std::io::Write as _;
+use std::sync::Arc;
+
+type Tried = Candidate<Arc<Scenario>>;
+
+/// What is searched for.
+struct Search<'a> {
+    aim: Aim,
+    limits: Vec<Limit>,
+    /// The seed that the search begins with; the next runs of a configuration have those behind it.
+    first_seed: u64,
+    common: &'a Common,
+    /// Why it ended before its time.
+    ended: Option<Failure>,
+}
+
+/// Seeds of the last comparison where nobody names any.
+const SEEDS: &str = "1..5";
+
+pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let knobs: Vec<Knob> = arguments.vary.iter().map(|text| Knob::read(text)).collect::<Result<_, _>>()?;
+    if knobs.len() > KNOBS {
+        return Err(Failure::Request(format!(
+            "{} keys are too many to vary at once; at most {KNOBS} can be",
+            knobs.len()
+        )));
+    }
+    let seeds = match seeds(common)? {
+        none if none.is_empty() => overrides::seeds(SEEDS)?,
+        some => some,
+    };
+    let mut wanted = Search {
+        aim: Aim::read(&arguments.aim).map_err(|error| Failure::Request(format!("--aim {error}")))?,
+        limits: arguments.keep.iter().map(|text| Limit::read(text)).collect::<Result<_, _>>()?,
+        first_seed: seeds.iter().max().map_or(1, |most| most % (1 << 62) + 1),
+        common,
+        ended: None,
+    };
+    let set = assignments(&arguments.set)?;
+    let path = &arguments.scenario;
+    let load = |values: &[(String, String)]| Scenario::load(path, &[&set[..], values].concat()).map(Arc::new);
+    let plain = load(&[]).map_err(|error| Failure::Request(error.to_string()))?;
+    wanted.check(&plain)?;
+    let folder = common.out.clone().unwrap_or_else(|| default_folder(&format!("{}-tune", plain.name)));
+    // Whoever waits an hour should not learn then that it cannot be written.
+    drop(prepare(&folder)?);
+    listen()?;
+    let draws = usize::try_from(arguments.draws).unwrap_or(usize::MAX);
+    let found = search(&knobs, draws, load, |asked| wanted.judge(asked), |round| tell(round, common));
+    let tried = match found {
+        Ok(tried) => tried,
+        Err(Nothing::Refused(error)) => return Err(refused(&error)),
+        Err(Nothing::Stopped) => {
+            return Err(wanted.ended.unwrap_or_else(|| {
+                Failure::Run("interrupted while it searched; nothing was written".to_owned())
+            }));
+        }
+    };
+    let finalists = &tried[..tried.len().min(FINALISTS)];
+    let group = last(&plain, &knobs, finalists, &seeds);
+    let Executed { done, failed } = execute_all(vec![Request { group, folder }], common)?;
+    let written = |error: output::OutputError| Failure::Run(error.to_string());
+    for (Request { group, folder }, results) in &done {
+        output::write(&folder.join(TRIED), |file| wanted.write_csv(file, &tried)).map_err(written)?;
+        if !common.quiet && !common.json {
+            print(&tuned::verdict(&wanted.aim, &wanted.limits, group, results));
+            print(&format!("All {} that were tried are in {}.\n", tried.len(), folder.join(TRIED).display()));
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// What is said where no configuration that was drawn can be.
+fn refused(error: &ScenarioError) -> Failure {
+    Failure::Request(format!(
+        "{error}\n  every configuration that was drawn was refused, the last for this; vary other keys, or in other ranges"
+    ))
+}
+
+/// A line on each round, for whoever waits.
+fn tell(round: &Round<'_, Arc<Scenario>>, common: &Common) {
+    if common.quiet {
+        return;
+    }
+    let values: Vec<String> = round.best.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let keeps = if round.best.score().keeps() { "" } else { ", which breaks limits" };
+    let _ = writeln!(
+        std::io::stderr(),
+        "{} configurations on {} {}: the best has {}{keeps}",
+        round.configurations,
+        round.seeds,
+        if round.seeds == 1 { "seed" } else { "seeds" },
+        values.join(" ")
+    );
+}
+
+/// What is compared last: the scenario as it is, and those that are left.
+fn last(plain: &Arc<Scenario>, knobs: &[Knob], finalists: &[Tried], seeds: &[u64]) -> Group {
+    let as_it_is = knobs.iter().map(|knob| (knob.key.clone(), AS_IT_IS.to_owned())).collect();
+    let mut configurations = vec![(AS_IT_IS.to_owned(), as_it_is, Arc::clone(plain))];
+    for Candidate { values, scenario, .. } in finalists {
+        let label: Vec<String> = values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        configurations.push((label.join(" "), values.clone(), Arc::clone(scenario)));
+    }
+    let runs = configurations.into_iter().flat_map(|(label, values, scenario)| {
+        let run = move |&seed: &u64| Run {
+            label: label.clone(),
+            values: values.clone(),
+            scenario: Arc::clone(&scenario),
+            seed,
+        };
+        seeds.iter().map(run)
+    });
+    Group { title: format!("{}-tune", plain.name), runs: runs.collect(), left_out: Vec::new() }
+}
+
+/// The file with all that were tried.
+const TRIED: &str = "tried.csv";
+
+impl Search<'_> {
+    /// Refuses names of tables that the scenario has not.
+    fn check(&self, plain: &Scenario) -> Result<(), Failure> {
+        let named = [&self.aim].into_iter().chain(self.limits.iter().map(Limit::metric));
+        for name in named.filter_map(|aim| aim.traffic.as_ref()) {
+            if !plain.traffic_names.contains(name) {
+                return Err(Failure::Request(format!(
+                    "there is no `[[traffic]]` table `{name}`; there are {}",
+                    plain.traffic_names.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs candidates; `None` where the user ends it, or a run fails for a reason that is none of the configuration.
+    fn judge(&mut self, asked: &[(&Tried, usize)]) -> Option<Vec<Score>> {
+        let task = |(candidate, seed): &(&Tried, usize)| Task {
+            run: Run {
+                label: String::new(),
+                values: Vec::new(),
+                scenario: Arc::clone(&candidate.scenario),
+                seed: self.first_seed + *seed as u64,
+            },
+            folder: None,
+        };
+        let tasks: Vec<Task> = asked.iter().map(task).collect();
+        let watcher = Watcher::new(self.common.quiet, &tasks, &[]);
+        let answers = batch::run_all(&SimulatedWorld, &tasks, threads(self.common), &watcher);
+        watcher.clear();
+        let mut scores = Vec::with_capacity(answers.len());
+        for answer in answers {
+            scores.push(match answer {
+                Ok(results) => Score::of(&results, &self.aim, &self.limits),
+                Err(RunError::Stalled { .. } | RunError::Impossible(_)) => Score::NOTHING,
+                Err(RunError::Interrupted) => return None,
+                Err(error) => {
+                    self.ended = Some(Failure::Run(error.to_string()));
+                    return None;
+                }
+            });
+        }
+        Some(scores)
+    }
+
+    /// A line for each configuration that was tried, the best first: its values, on how many seeds it ran, by what part it broke limits,
+    /// and its metric.
+    fn write_csv(&self, out: &mut dyn std::io::Write, tried: &[Tried]) -> std::io::Result<()> {
+        let quoted = |text: &str| match text.contains([',', '"']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.to_owned(),
+        };
+        for (key, _) in tried.first().map_or(&[][..], |first| &first.values) {
+            write!(out, "{},", quoted(key))?;
+        }
+        writeln!(out, "seeds,over_limits,{}", quoted(&self.aim.to_string()))?;
+        for candidate in tried {
+            for (_, value) in &candidate.values {
+                write!(out, "{},", quoted(value))?;
+            }
+            let score = candidate.score();
+            write!(out, "{},{},", candidate.scores.len(), score.over)?;
+            match score.value {
+                f64::MAX => writeln!(out)?,
+                value => writeln!(out, "{}", if self.aim.is_to_grow() { -value } else { value })?,
+            }
+        }
+        Ok(())
+    }
+}

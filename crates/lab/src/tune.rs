@@ -1,0 +1,243 @@
+//! Finds settings: draws configurations from ranges, and runs ever fewer of them with ever more seeds (sequential halving, Karnin,
+//! Koren and Somekh, ICML 2013). What is left is drawn from once more nearby, and halved again.
+//!
+//! Points are those of Halton's sequence, which fill a space of few dimensions evenly whatever their number; so the same request tries the same.
+//! Configurations that came out best of many on some seeds did so by chance in part: what they are worth is to be seen on
+//! other seeds.
+
+mod aim;
+mod knob;
+
+pub use aim::{Aim, Limit, Score};
+pub use knob::Knob;
+
+use std::collections::BTreeSet;
+
+/// How many configurations are left in the end.
+pub const FINALISTS: usize = 4;
+
+/// The most keys that may be varied: beyond them the sequence's points lie on lines for long.
+pub const KNOBS: usize = BASES.len();
+
+/// Prime bases of the sequence.
+const BASES: [u32; 10] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29];
+
+/// As many draws for each configuration that is wanted are tried before it is given up to find more that are accepted and new.
+const ATTEMPTS: usize = 20;
+
+/// A configuration that is tried; `scenario` is what its values make of the scenario.
+#[derive(Clone, Debug)]
+pub struct Candidate<S> {
+    /// The varied keys with its values of them.
+    pub values: Vec<(String, String)>,
+    /// What is run.
+    pub scenario: S,
+    /// What each of its runs came to, seed by seed.
+    pub scores: Vec<Score>,
+    places: Vec<f64>,
+}
+
+impl<S> Candidate<S> {
+    /// What it came to over its seeds.
+    pub fn score(&self) -> Score {
+        Score::mean(&self.scores)
+    }
+}
+
+/// What has been seen so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Round<'a, S> {
+    /// How many configurations were held against each other.
+    pub configurations: usize,
+    /// On how many seeds each.
+    pub seeds: usize,
+    /// The best of them.
+    pub best: &'a Candidate<S>,
+}
+
+/// Why a search found nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nothing<E> {
+    /// Each configuration that was drawn was refused, the last with this.
+    Refused(E),
+    /// It was ended.
+    Stopped,
+}
+
+/// Searches the values of `knobs`, of which there are 1 to [`KNOBS`], for the least score: `draws` configurations at first, and half as many near the best.
+/// Gives all that were tried, the best first, and of these the [`FINALISTS`] that were left in the end before all others.
+///
+/// `accept` makes a scenario of values, or says why it cannot be; `judge` runs candidates, each with the number of a seed from 0 on, and
+/// gives their scores in that order, or none where the search is to end; `tell` hears of each round.
+///
+/// # Errors
+/// [`Nothing`] where no configuration was accepted, or where `judge` ended it.
+pub fn search<S, E>(
+    knobs: &[Knob],
+    draws: usize,
+    mut accept: impl FnMut(&[(String, String)]) -> Result<S, E>,
+    mut judge: impl FnMut(&[(&Candidate<S>, usize)]) -> Option<Vec<Score>>,
+    mut tell: impl FnMut(&Round<'_, S>),
+) -> Result<Vec<Candidate<S>>, Nothing<E>> {
+    let (mut seen, mut index, mut out) = (BTreeSet::new(), 0, Vec::new());
+    let mut draw = |wanted: usize, near: &[Vec<f64>]| {
+        let (mut drawn, mut refused) = (Vec::new(), None);
+        for _ in 0..wanted * ATTEMPTS {
+            if drawn.len() >= wanted {
+                break;
+            }
+            index += 1;
+            let mut places: Vec<f64> =
+                BASES.iter().take(knobs.len()).map(|&base| halton(index, base)).collect();
+            if let Some(around) = near.get(index as usize % near.len().max(1)) {
+                let moved = knobs.iter().zip(around).zip(&places);
+                places = moved.map(|((knob, &place), &toward)| knob.near(place, toward)).collect();
+            }
+            let set = |(knob, &place): (&Knob, &f64)| (knob.key.clone(), knob.at(place));
+            let values: Vec<_> = knobs.iter().zip(&places).map(set).collect();
+            if !seen.insert(values.clone()) {
+                continue;
+            }
+            match accept(&values) {
+                Ok(scenario) => drawn.push(Candidate { values, scenario, scores: Vec::new(), places }),
+                Err(error) => refused = Some(error),
+            }
+        }
+        (drawn, refused)
+    };
+    let (mut pool, refused) = draw(draws.max(1), &[]);
+    if let Some(error) = refused.filter(|_| pool.is_empty()) {
+        return Err(Nothing::Refused(error));
+    }
+    halve(&mut pool, &mut out, &mut judge, &mut tell).ok_or(Nothing::Stopped)?;
+    let near: Vec<_> = pool.iter().map(|candidate| candidate.places.clone()).collect();
+    let (more, _) = draw(draws / 2, &near);
+    if !more.is_empty() {
+        pool.extend(more);
+        halve(&mut pool, &mut out, &mut judge, &mut tell).ok_or(Nothing::Stopped)?;
+    }
+    out.sort_by(|a, b| a.score().order(&b.score()));
+    pool.append(&mut out);
+    Ok(pool)
+}
+
+/// Runs all of `pool`, and then the better half of them with twice as many seeds, until [`FINALISTS`] are left, the best first. The others go
+/// `out`. `None`: it was ended.
+fn halve<S>(
+    pool: &mut Vec<Candidate<S>>,
+    out: &mut Vec<Candidate<S>>,
+    judge: &mut impl FnMut(&[(&Candidate<S>, usize)]) -> Option<Vec<Score>>,
+    tell: &mut impl FnMut(&Round<'_, S>),
+) -> Option<()> {
+    let mut seeds = 1;
+    loop {
+        let missing: Vec<(usize, usize)> = (pool.iter().enumerate())
+            .flat_map(|(place, candidate)| (candidate.scores.len()..seeds).map(move |seed| (place, seed)))
+            .collect();
+        let asked: Vec<_> = missing.iter().map(|&(place, seed)| (&pool[place], seed)).collect();
+        let scores = judge(&asked)?;
+        for ((place, _), score) in missing.into_iter().zip(scores) {
+            pool[place].scores.push(score);
+        }
+        pool.sort_by(|a, b| a.score().order(&b.score()));
+        if let Some(best) = pool.first() {
+            tell(&Round { configurations: pool.len(), seeds, best });
+        }
+        if pool.len() <= FINALISTS {
+            return Some(());
+        }
+        out.extend(pool.drain(FINALISTS.max(pool.len().div_ceil(2))..));
+        seeds *= 2;
+    }
+}
+
+/// Member `index` of the sequence of Halton in `base`, 0 to 1: the digits of `index` in reverse behind the point.
+fn halton(mut index: u32, base: u32) -> f64 {
+    let (mut place, mut part) = (0.0, 1.0);
+    while index > 0 {
+        part /= f64::from(base);
+        place += part * f64::from(index % base);
+        index /= base;
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scores by a function of the values, which may differ with the seed.
+    fn searched(
+        knobs: &[&str],
+        draws: usize,
+        of: impl Fn(&[f64], usize) -> Score,
+    ) -> (Vec<Candidate<()>>, usize) {
+        let knobs: Vec<Knob> = knobs.iter().map(|text| Knob::read(text).unwrap()).collect();
+        let mut runs = 0;
+        let judge = |asked: &[(&Candidate<()>, usize)]| {
+            runs += asked.len();
+            let number = |(_, value): &(String, String)| value.parse().unwrap();
+            let score = |(candidate, seed): &(&Candidate<()>, usize)| {
+                of(&candidate.values.iter().map(number).collect::<Vec<f64>>(), *seed)
+            };
+            Some(asked.iter().map(score).collect())
+        };
+        let found = search::<(), ()>(&knobs, draws, |_| Ok(()), judge, |_| ()).unwrap();
+        (found, runs)
+    }
+
+    #[test]
+    fn the_least_of_a_noisy_bowl_is_found_and_most_of_what_is_tried_runs_once() {
+        let bowl = |at: &[f64], seed: usize| {
+            let seed = f64::from(u32::try_from(seed).unwrap());
+            let noise = 0.1 * (at[0] * 37.7 + at[1] * 91.3 + seed * 13.37).fract();
+            let away = (at[0].log10() - 1.0).powi(2) + (at[1] - 0.3).powi(2) + noise;
+            Score { over: 0.0, value: away }
+        };
+        let (found, runs) = searched(&["a=1..1000", "b=0.0..1.0"], 64, bowl);
+        let number = |place: usize| found[0].values[place].1.parse::<f64>().unwrap();
+        assert!((6.0..17.0).contains(&number(0)) && (0.1..0.5).contains(&number(1)), "{:?}", found[0]);
+        assert_eq!(found.len(), 96);
+        // 64 on one seed, 32 on one more, 16 on two more, 8 on four more; then 32 new ones and so on.
+        assert!((200..300).contains(&runs), "{runs}");
+        assert!(found.iter().filter(|candidate| candidate.scores.len() == 1).count() >= 45);
+        assert!(found[..FINALISTS].iter().all(|candidate| candidate.scores.len() >= 8));
+    }
+
+    #[test]
+    fn what_breaks_a_limit_comes_behind_all_that_does_not() {
+        let fenced = |at: &[f64], _| Score { over: (0.5 - at[0]).max(0.0), value: at[0] };
+        let (found, _) = searched(&["a=0.0..1.0"], 32, fenced);
+        let least: f64 = found[0].values[0].1.parse().unwrap();
+        assert!((0.5..0.56).contains(&least), "{least}");
+    }
+
+    #[test]
+    fn a_short_list_is_tried_whole_and_no_more() {
+        let (found, runs) = searched(&["a=3,1,2"], 64, |at, _| Score { over: 0.0, value: at[0] });
+        let values: Vec<&str> = found.iter().map(|candidate| candidate.values[0].1.as_str()).collect();
+        assert_eq!((values, runs), (vec!["1", "2", "3"], 3));
+    }
+
+    #[test]
+    fn a_search_says_why_nothing_is_accepted_and_ends_when_it_is_told_to() {
+        let knobs = [Knob::read("a=1..9").unwrap()];
+        let refused = search::<(), _>(&knobs, 8, |_| Err("no"), |_| Some(Vec::new()), |_| ());
+        assert_eq!(refused.unwrap_err(), Nothing::Refused("no"));
+        let stopped = search::<(), ()>(&knobs, 8, |_| Ok(()), |_| None, |_| ());
+        assert_eq!(stopped.unwrap_err(), Nothing::Stopped);
+    }
+
+    #[test]
+    fn the_sequence_leaves_no_quarter_out() {
+        let mut quarters = [0; 16];
+        for index in 1..=64 {
+            let quarter = |base| {
+                let place = halton(index, base);
+                [0.25, 0.5, 0.75].into_iter().filter(|bound| place >= *bound).count()
+            };
+            quarters[quarter(2) * 4 + quarter(3)] += 1;
+        }
+        assert!(quarters.iter().all(|points| (2..=6).contains(points)), "{quarters:?}");
+    }
+}

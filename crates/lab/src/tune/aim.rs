@@ -1,0 +1,259 @@
+//! What settings are searched for: a metric, and limits on others.
+
+use crate::batch::Metric;
+use crate::figures::statistics::mean;
+use crate::results::Results;
+use crate::scenario::overrides::ArgumentError;
+use roci_units::{BitsPerSec, Bytes, Span};
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A metric of all flows or of those of one `[[traffic]]` table, the better the less of it or the more of it there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aim {
+    /// The metric.
+    pub metric: Metric,
+    /// The name of the table; `None`: all flows.
+    pub traffic: Option<String>,
+}
+
+/// A bound on a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    of: Aim,
+    bound: f64,
+    /// Whether it is the least, or else the most.
+    least: bool,
+    /// As it was written.
+    text: String,
+}
+
+/// What a run came to: the less the better, and first of all it keeps its limits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// By what part limits are broken, all together; zero where all are kept.
+    pub over: f64,
+    /// The metric aimed at, or its negative where more of it is better.
+    pub value: f64,
+}
+
+/// What it counts for that a run failed or did not yield what was asked for: more than limits that are broken by far.
+const FAILED: f64 = 1e6;
+
+/// Metrics by their names on the command line.
+const WORDS: [(&str, Metric); Metric::ALL.len()] = [
+    ("completed", Metric::Completed),
+    ("completion-mean", Metric::MeanCompletion),
+    ("completion-p99", Metric::P99Completion),
+    ("slowdown-mean", Metric::MeanSlowdown),
+    ("slowdown-p99", Metric::P99Slowdown),
+    ("offered", Metric::Offered),
+    ("goodput", Metric::Goodput),
+    ("fairness", Metric::Fairness),
+    ("drops", Metric::Drops),
+    ("lost", Metric::Lost),
+    ("marks", Metric::Marks),
+    ("pauses", Metric::Pauses),
+    ("paused", Metric::Paused),
+    ("buffered", Metric::Buffered),
+    ("queue-mean", Metric::QueueMean),
+    ("queue-p99", Metric::QueueP99),
+    ("timeouts", Metric::Timeouts),
+];
+
+impl Aim {
+    /// Reads the name of a metric, such as `slowdown-p99`, or `incast:slowdown-p99` for the flows of one table.
+    ///
+    /// # Errors
+    /// When there is no such metric, or it is none of single flows and a table is named.
+    pub fn read(text: &str) -> Result<Self, ArgumentError> {
+        let (traffic, word) = match text.rsplit_once(':') {
+            Some((traffic, word)) => (Some(traffic.to_owned()), word),
+            None => (None, text),
+        };
+        let known = WORDS.iter().find(|(known, _)| *known == word.trim());
+        let wrong = |message, remedy: String| ArgumentError { argument: text.to_owned(), message, remedy };
+        let Some(&(_, metric)) = known else {
+            let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+            return Err(wrong("there is no such metric", format!("name one of {}", words.join(", "))));
+        };
+        if traffic.is_some() && metric.is_of_network() {
+            return Err(wrong("this is no matter of single flows", format!("leave out the table: {word}")));
+        }
+        Ok(Self { metric, traffic })
+    }
+
+    /// Its value for a run; `None` where the run yields none.
+    pub fn of(&self, results: &Results) -> Option<f64> {
+        let Some(name) = &self.traffic else { return self.metric.of(results) };
+        let table = results.traffic.iter().find(|table| table.name == *name)?;
+        self.metric.of_flows(results.flows_of(table))
+    }
+
+    /// Whether more of it is better.
+    pub const fn is_to_grow(&self) -> bool {
+        matches!(self.metric, Metric::Completed | Metric::Goodput | Metric::Offered | Metric::Fairness)
+    }
+}
+
+impl fmt::Display for Aim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = WORDS.iter().find(|(_, metric)| *metric == self.metric).map_or("", |(word, _)| word);
+        match &self.traffic {
+            Some(traffic) => write!(f, "{traffic}:{word}"),
+            None => f.write_str(word),
+        }
+    }
+}
+
+impl Limit {
+    /// Reads `drops=0`, `pauses<=10`, `goodput>=90Gb/s`, `incast:slowdown-p99<=5`.
+    ///
+    /// # Errors
+    /// When it has no bound, or names no metric.
+    pub fn read(text: &str) -> Result<Self, ArgumentError> {
+        let wrong = |message, remedy: &str| ArgumentError {
+            argument: format!("--keep {text}"),
+            message,
+            remedy: remedy.to_owned(),
+        };
+        let sign = text.find(['<', '>', '=']).ok_or_else(|| {
+            wrong("this bounds nothing", "write a metric and its bound, such as drops=0 or goodput>=90Gb/s")
+        })?;
+        let (name, rest) = text.split_at(sign);
+        let least = rest.starts_with('>');
+        let of = Aim::read(name.trim())
+            .map_err(|error| ArgumentError { argument: format!("--keep {text}"), ..error })?;
+        let bound = rest.trim_start_matches(['<', '>', '=']).trim();
+        let (number, example) = match of.metric {
+            Metric::MeanCompletion | Metric::P99Completion | Metric::Paused => {
+                (bound.parse::<Span>().ok().map(Span::as_secs_f64), "a time such as 3ms")
+            }
+            #[expect(clippy::cast_precision_loss, reason = "a bound has few digits")]
+            Metric::Offered | Metric::Goodput => {
+                (bound.parse::<BitsPerSec>().ok().map(|rate| rate.0 as f64), "a rate such as 90Gb/s")
+            }
+            #[expect(clippy::cast_precision_loss, reason = "a bound has few digits")]
+            Metric::Buffered | Metric::QueueMean | Metric::QueueP99 => {
+                (bound.parse::<Bytes>().ok().map(|octets| octets.0 as f64), "a size such as 400KB")
+            }
+            _ => (bound.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0), "a number such as 0"),
+        };
+        let bound = number.ok_or_else(|| wrong("this is no bound of that metric", example))?;
+        Ok(Self { of, bound, least, text: text.to_owned() })
+    }
+
+    /// The metric that it bounds.
+    pub const fn metric(&self) -> &Aim {
+        &self.of
+    }
+
+    /// By what part of the bound `results` break it, or by how much where that is zero.
+    pub fn over(&self, results: &Results) -> f64 {
+        let Some(value) = self.of.of(results) else { return FAILED };
+        let over = if self.least { self.bound - value } else { value - self.bound };
+        over.max(0.0) / if self.bound > 0.0 { self.bound } else { 1.0 }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Score {
+    /// Of a run that stalled.
+    pub const NOTHING: Self = Self { over: FAILED, value: f64::MAX };
+
+    /// What `results` come to.
+    pub fn of(results: &Results, aim: &Aim, limits: &[Limit]) -> Self {
+        let failed = if results.failure().is_some() { FAILED } else { 0.0 };
+        let over = limits.iter().map(|limit| limit.over(results)).sum::<f64>() + failed;
+        match aim.of(results) {
+            Some(value) => Self { over, value: if aim.is_to_grow() { -value } else { value } },
+            None => Self { over: over + FAILED, value: f64::MAX },
+        }
+    }
+
+    /// The mean of several; of none, that of a run that stalled.
+    pub fn mean(scores: &[Self]) -> Self {
+        let of = |of: fn(&Self) -> f64| mean(&scores.iter().map(of).collect::<Vec<_>>());
+        of(|score| score.over)
+            .zip(of(|score| score.value))
+            .map_or(Self::NOTHING, |(over, value)| Self { over, value })
+    }
+
+    /// Which is better, which is less.
+    pub fn order(&self, other: &Self) -> Ordering {
+        self.over.total_cmp(&other.over).then(self.value.total_cmp(&other.value))
+    }
+
+    /// Whether all limits were kept, and nothing failed.
+    pub fn keeps(&self) -> bool {
+        self.over <= 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::SwitchResult;
+
+    fn dropped(drops: u64, buffered: u64) -> Results {
+        let switch = SwitchResult { drops, max_buffer_bytes: buffered, ..SwitchResult::default() };
+        Results { switches: vec![switch], ..Results::default() }
+    }
+
+    #[test]
+    fn limits_are_broken_by_the_part_that_is_too_much_or_too_little() {
+        for (limit, drops, over) in [
+            ("drops=0", 0, 0.0),
+            ("drops=0", 3, 3.0),
+            ("drops<=10", 10, 0.0),
+            ("drops<=10", 15, 0.5),
+            ("drops >= 10", 5, 0.5),
+        ] {
+            let found = Limit::read(limit).unwrap().over(&dropped(drops, 0));
+            assert!((found - over).abs() < 1e-12, "{limit}: {found}");
+        }
+        assert!(Limit::read("buffered<=1MB").unwrap().over(&dropped(0, 1_500_000)) > 0.49);
+        assert!(
+            Limit::read("slowdown-p99<=5").unwrap().over(&dropped(0, 0)) >= FAILED,
+            "no flow came to an end"
+        );
+    }
+
+    #[test]
+    fn what_keeps_its_limits_comes_first_whatever_it_is_worth() {
+        let score = |over, value| Score { over, value };
+        assert_eq!(score(0.0, 9.0).order(&score(0.1, 1.0)), Ordering::Less);
+        assert_eq!(score(0.0, 9.0).order(&score(0.0, 1.0)), Ordering::Greater);
+        assert_eq!(Score::mean(&[score(0.0, 1.0), score(0.5, 3.0)]), score(0.25, 2.0));
+        let aim = Aim::read("buffered").unwrap();
+        let limits = [Limit::read("drops=0").unwrap()];
+        let of = |results: &Results| Score::of(results, &aim, &limits);
+        assert_eq!(of(&dropped(0, 700)), score(0.0, 700.0));
+        assert!(of(&dropped(1, 300)).order(&of(&dropped(0, 700))) == Ordering::Greater);
+        assert!(!of(&dropped(1, 300)).keeps());
+    }
+
+    #[test]
+    fn a_metric_that_there_is_not_is_refused_with_those_that_there_are() {
+        for (text, told) in
+            [("speed", "slowdown-p99, offered, goodput"), ("incast:drops", "leave out the table: drops")]
+        {
+            assert!(Aim::read(text).unwrap_err().to_string().contains(told), "{text}");
+        }
+        for (text, told) in [
+            ("drops", "such as drops=0"),
+            ("completion-p99<=3", "a time such as 3ms"),
+            ("goodput>=9MB", "a rate such as 90Gb/s"),
+            ("drops=-1", "a number such as 0"),
+        ] {
+            let error = Limit::read(text).unwrap_err().to_string();
+            assert!(error.contains(told) && error.starts_with("--keep"), "{error}");
+        }
+        assert_eq!(Aim::read("incast:slowdown-p99").unwrap().to_string(), "incast:slowdown-p99");
+    }
+}

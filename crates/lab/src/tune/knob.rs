@@ -1,0 +1,231 @@
+//! What is varied: a key, and what it may be.
+
+use crate::scenario::overrides::{self, ArgumentError};
+use roci_units::{BitsPerSec, Bytes, Span};
+
+/// A key of the scenario, and the values that it may have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knob {
+    /// The key.
+    pub key: String,
+    values: Values,
+}
+
+/// What a key may be.
+#[derive(Clone, Debug, PartialEq)]
+enum Values {
+    /// One of these.
+    Words(Vec<String>),
+    /// A number from a least to a greatest one.
+    Range(Range),
+}
+
+/// Numbers with a unit, to two digits.
+#[derive(Clone, Debug, PartialEq)]
+struct Range {
+    /// In `unit`.
+    least: f64,
+    /// In `unit`.
+    greatest: f64,
+    /// As it stands behind the least.
+    unit: String,
+    /// Whether there are whole numbers alone.
+    whole: bool,
+}
+
+/// What is as many times the least makes as much of a difference as what is as much above it from here on.
+const DECADE: f64 = 10.0;
+
+impl Knob {
+    /// Reads `key=values`: a range of numbers `50KB..2MB`, whose ends have units of one kind, or a list `a,b,c`.
+    ///
+    /// # Errors
+    /// When there is no key, or the values are no such.
+    pub fn read(argument: &str) -> Result<Self, ArgumentError> {
+        let (key, values) = overrides::assignment(argument)?;
+        let wrong = |message, remedy: &str| ArgumentError {
+            argument: format!("--vary {argument}"),
+            message,
+            remedy: remedy.to_owned(),
+        };
+        let listed = || -> Result<Values, ArgumentError> {
+            let words = overrides::values(&values)
+                .map_err(|error| ArgumentError { argument: format!("--vary {argument}"), ..error })?;
+            match words.len() {
+                1 => Err(wrong(
+                    "this leaves nothing to choose",
+                    "write a range such as 50KB..2MB or a list a,b,c; --set gives a key one value",
+                )),
+                _ => Ok(Values::Words(words)),
+            }
+        };
+        let ends = values.split_once("..").filter(|_| !values.contains([',', '"', '{', '[']));
+        let values = match ends {
+            None => listed()?,
+            Some((least, greatest)) => {
+                let range = Range::of(least.trim(), greatest.trim()).ok_or_else(|| {
+                    wrong(
+                        "these are no ends of a range",
+                        "write numbers with units of one kind, such as 50KB..2MB or 0.01..1",
+                    )
+                })?;
+                if range.least >= range.greatest {
+                    return Err(wrong("this range has nothing in it", "write the lesser end first"));
+                }
+                Values::Range(range)
+            }
+        };
+        Ok(Self { key, values })
+    }
+
+    /// The value at `place`, 0 to 1: of a range whose greatest value is ten times the least or more in its logarithm, else evenly.
+    pub fn at(&self, place: f64) -> String {
+        match &self.values {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "0 to the number of words"
+            )]
+            Values::Words(words) => {
+                let index = (place.clamp(0.0, 1.0) * count(words.len())) as usize;
+                words[index.min(words.len() - 1)].clone()
+            }
+            Values::Range(range) => range.at(place.clamp(0.0, 1.0)),
+        }
+    }
+
+    /// A place near `place`: half of a range around it at most away, where `toward` is 0 to 1; the same of a list.
+    pub fn near(&self, place: f64, toward: f64) -> f64 {
+        match &self.values {
+            Values::Words(_) => place,
+            Values::Range(_) => (place + (toward - 0.5) * NEAR).clamp(0.0, 1.0),
+        }
+    }
+}
+
+/// What part of a range values near another one are drawn from.
+const NEAR: f64 = 0.25;
+
+impl Range {
+    fn of(least: &str, greatest: &str) -> Option<Self> {
+        let begin = least.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(least.len());
+        let (number, unit) = least.split_at(begin);
+        let one = base(&format!("1{unit}"), unit)?;
+        let of_greatest: String = greatest.chars().skip_while(|c| c.is_ascii_digit() || *c == '.').collect();
+        let same_kind = kind(unit.trim())? == kind(of_greatest.trim())?;
+        let [least_number, greatest_number] = [number.parse().ok()?, base(greatest, &of_greatest)? / one];
+        let whole = !number.contains('.') && !greatest.contains('.') && one <= 1.0 && unit.is_empty();
+        same_kind.then(|| Self {
+            least: least_number,
+            greatest: greatest_number,
+            unit: unit.to_owned(),
+            whole,
+        })
+    }
+
+    fn at(&self, place: f64) -> String {
+        let value = match self.least > 0.0 && self.greatest >= DECADE * self.least {
+            true => self.least * (self.greatest / self.least).powf(place),
+            false => self.least + (self.greatest - self.least) * place,
+        };
+        let value = two_digits(value).clamp(self.least, self.greatest);
+        let value = if self.whole { value.round() } else { value };
+        format!("{value}{}", self.unit)
+    }
+}
+
+/// `value` to two digits.
+fn two_digits(value: f64) -> f64 {
+    // As text: powers of ten would leave 0.30000000000000004.
+    format!("{value:.1e}").parse().unwrap_or(value)
+}
+
+/// What a unit measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Share,
+    Octets,
+    Rate,
+    Time,
+}
+
+fn kind(unit: &str) -> Option<Kind> {
+    let one = format!("1{unit}");
+    Some(match unit {
+        "" => Kind::Number,
+        "%" => Kind::Share,
+        _ if one.parse::<Bytes>().is_ok() => Kind::Octets,
+        _ if one.parse::<Span>().is_ok() => Kind::Time,
+        _ if one.parse::<BitsPerSec>().is_ok() => Kind::Rate,
+        _ => return None,
+    })
+}
+
+/// The number that `text` stands for, which ends in `unit`.
+#[expect(clippy::cast_precision_loss, reason = "two digits are kept")]
+fn base(text: &str, unit: &str) -> Option<f64> {
+    match kind(unit.trim())? {
+        Kind::Number => text.parse().ok(),
+        Kind::Share => text.strip_suffix('%')?.trim().parse().ok(),
+        Kind::Octets => Some(text.parse::<Bytes>().ok()?.0 as f64),
+        Kind::Rate => Some(text.parse::<BitsPerSec>().ok()?.0 as f64),
+        Kind::Time => Some(text.parse::<Span>().ok()?.as_ps() as f64),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a list has far fewer words than f64 holds")]
+const fn count(words: usize) -> f64 {
+    words as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(argument: &str) -> Vec<String> {
+        let knob = Knob::read(argument).unwrap();
+        [0.0, 0.25, 0.5, 0.75, 1.0].map(|place| knob.at(place)).to_vec()
+    }
+
+    #[test]
+    fn a_range_over_decades_is_drawn_from_in_its_logarithm_and_a_narrow_one_evenly() {
+        assert_eq!(values("a=10KB..1MB"), ["10KB", "32KB", "100KB", "320KB", "1000KB"]);
+        assert_eq!(values("a=1us..4us"), ["1us", "1.8us", "2.5us", "3.2us", "4us"]);
+        assert_eq!(values("a=0.01..1"), ["0.01", "0.032", "0.1", "0.32", "1"]);
+        assert_eq!(values("a=1%..50%"), ["1%", "2.7%", "7.1%", "19%", "50%"]);
+        assert_eq!(values("a=5Mb/s..1Gb/s"), ["5Mb/s", "19Mb/s", "71Mb/s", "270Mb/s", "1000Mb/s"]);
+        assert_eq!(values("a=0..8"), ["0", "2", "4", "6", "8"]);
+        assert_eq!(values("a=1..5"), ["1", "2", "3", "4", "5"]);
+    }
+
+    #[test]
+    fn each_word_of_a_list_has_its_part() {
+        assert_eq!(values("a=true,false"), ["true", "true", "false", "false", "false"]);
+        assert_eq!(
+            values("a=x,{ b = 1, c = \"2..3\" }"),
+            ["x", "x", "{ b = 1, c = \"2..3\" }", "{ b = 1, c = \"2..3\" }", "{ b = 1, c = \"2..3\" }"]
+        );
+        let list = Knob::read("a=x,y").unwrap();
+        assert!((list.near(0.7, 0.0) - 0.7).abs() < 1e-12);
+        let range = Knob::read("a=1..100").unwrap();
+        assert!((range.near(0.5, 1.0) - 0.625).abs() < 1e-12 && range.near(0.05, 0.0) == 0.0);
+    }
+
+    #[test]
+    fn what_is_no_choice_is_refused_with_what_to_write() {
+        for (argument, told) in [
+            ("switch.buffer", "write key=value"),
+            ("a=5KB", "--set gives a key one value"),
+            ("a=5KB..9ms", "units of one kind"),
+            ("a=5..9ms", "units of one kind"),
+            ("a=x..y", "units of one kind"),
+            ("a=9KB..5KB", "the lesser end first"),
+            ("a=1KB..1000B", "the lesser end first"),
+            ("a=", "write a,b,c or 1..8"),
+        ] {
+            let error = Knob::read(argument).unwrap_err().to_string();
+            assert!(error.contains(told), "{argument}: {error}");
+        }
+    }
+}
