@@ -2,6 +2,7 @@
 
 use crate::agent::PortAgent;
 use crate::arrival::{Arrival, Refusal};
+use crate::config::Service;
 use crate::engine::Engine;
 use crate::events::answer_event;
 use crate::intake::rejoin;
@@ -506,11 +507,15 @@ impl Engine {
     /// hears of data that was taken.
     #[cold]
     pub(crate) fn hear_mark_of_refused(&mut self, now: Instant, arrival: &Arrival<'_>, refusal: Refusal) {
-        let came_in_vain =
-            matches!(refusal, Refusal::Duplicate | Refusal::OutOfSequence | Refusal::ReceiverNotReady);
-        if came_in_vain
+        let may_come_in_vain = matches!(
+            refusal,
+            Refusal::Duplicate | Refusal::OutOfSequence | Refusal::ReceiverNotReady | Refusal::Rejected
+        );
+        if may_come_in_vain
             && arrival.header.payload > 0
             && let Some(slot) = self.place(arrival.header.dest_qpn)
+            // A message that is refused ends a reliable connection, and an unreliable one goes on.
+            && (refusal != Refusal::Rejected || self.state(slot).receives() && self.profile(slot).service == Service::Uc)
         {
             self.count_mark(now, slot, arrival);
         }

@@ -253,6 +253,17 @@ fn marks_draw_cnps_which_slow_its_sender_down() {
 }
 
 #[test]
+fn marks_on_messages_that_are_refused_slow_their_sender_down_as_well() {
+    let mut pair = dcqcn(&[], unreliable(), 1).fate(0, Fate::Mark);
+    let forbidden = Operation::Write { va: 0, rkey: pair.server.key ^ 1, tail: Tail::Plain };
+    pair.post(Client, request(1, forbidden, 0, MTU));
+    pair.run();
+    assert_eq!((pair.server.refused.as_slice(), dropped(&pair)), ([Refusal::Rejected].as_slice(), 1));
+    assert_eq!(pair.server.story(), ["cnp"]);
+    assert_eq!(pair.client.engine.counters(Qpn::new(2)).cnps, 1);
+}
+
+#[test]
 fn each_service_refuses_the_opcodes_of_the_others() {
     let mut engine = Engine::new(EngineConfig::default());
     let (key, _) = engine.register(Pd(0), 0, 1 << 20, Access::ALL).unwrap();
