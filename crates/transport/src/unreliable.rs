@@ -50,13 +50,16 @@ impl Engine {
         let ahead = header.psn.since(Psn::new(responder.expected));
         let is_next = is_whole && ahead == 0 && fits_message(responder.duties, shape);
         let begins = is_whole && shape.has(Shape::FIRST);
-        if !is_next && responder.duties.meets(IN_MESSAGE) {
+        if !is_next && responder.duties.meets(IN_MESSAGE) && !(begins && self.begins_anew(slot, ahead)) {
             self.drop_message(slot, false);
         }
         if !is_next && !begins {
             return Err(self.drop_rest(slot, shape, ahead));
         }
-        self.qps[slot].responder.duties.clear(Duties::DROPPING);
+        // One that is late may have come in between another's packets, and what is left of that follows and is known to be dropped.
+        if ahead >= 0 {
+            self.qps[slot].responder.duties.clear(Duties::DROPPING);
+        }
         if let Err(refusal) = self.take_unreliable(now, slot, header, shape, reaction) {
             self.drop_message(slot, shape.has(Shape::LAST));
             return Err(refusal);
@@ -65,6 +68,14 @@ impl Engine {
             self.count_mark(now, slot, arrival);
         }
         Ok(())
+    }
+
+    /// Whether the first packet of a message, `ahead` of the one expected, is that of the message under way come again: it begins anew, and
+    /// nothing of it is lost.
+    #[cold]
+    fn begins_anew(&self, slot: usize, ahead: i32) -> bool {
+        let taken = self.qps[slot].responder.received / u32::from(self.profile(slot).mtu);
+        i64::from(ahead) == -i64::from(taken)
     }
 
     /// Drops the message under way, or the one that the packet just seen is of; `ended`: nothing more of it can come.

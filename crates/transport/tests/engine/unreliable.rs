@@ -316,6 +316,34 @@ fn a_message_that_came_is_over_for_who_repeats_its_last_packet() {
 }
 
 #[test]
+fn a_message_whose_first_packet_comes_twice_begins_anew_and_is_not_counted_as_dropped() {
+    let mut pair = Pair::connected(unreliable()).fate(0, Fate::Duplicate);
+    let operation = write(&pair, 100_000, Tail::Plain);
+    pair.post(Client, request(1, operation, 0, 3 * MTU));
+    pair.run();
+    pair.assert_copied(0, 100_000, 3 * MTU);
+    assert_eq!((pair.server.refused.len(), dropped(&pair)), (0, 0));
+}
+
+#[test]
+fn a_message_that_another_comes_in_between_of_is_dropped_and_counted_once() {
+    // Into the middle of the four packets of the second.
+    let mut pair = Pair::connected(unreliable()).fate(0, Fate::Delay(Span::from_nanos(250)));
+    for (id, octets) in [(1, MTU), (2, 4 * MTU), (3, 2 * MTU)] {
+        let operation = write(&pair, 100_000 * id, Tail::Plain);
+        pair.post(Client, request(id, operation, 10_000 * id, octets));
+    }
+    pair.run();
+    pair.assert_copied(10_000, 100_000, MTU);
+    pair.assert_copied(30_000, 300_000, 2 * MTU);
+    assert!(
+        pair.server.refused.len() >= 2
+            && pair.server.refused.iter().all(|why| *why == Refusal::OutOfSequence)
+    );
+    assert_eq!(dropped(&pair), 1);
+}
+
+#[test]
 fn a_drained_send_queue_has_ended_what_had_begun() {
     let mut pair = Pair::connected(unreliable());
     for id in [1, 2] {
