@@ -292,6 +292,13 @@ TESTS = {
     "write-bw-b": perftest("write", "bw", "-b"),
     "write-bw-cm": perftest("write", "bw", "-R"),
     "send-bw-cm": perftest("send", "bw", "-R"),
+    "write-bw-uc": perftest("write", "bw", "-c", "UC"),
+    # Its receiver waits for each message, and what it is sent at once is more than its socket, or an emulated guest, takes.
+    "send-bw-uc": perftest(
+        "send", "bw", "-c", "UC", "--rate_limit", 0.02, "--rate_units", "g", "--rate_limit_type", "SW"
+    ),
+    "write-lat-uc": perftest("write", "lat", "-c", "UC"),
+    "send-lat-uc": perftest("send", "lat", "-c", "UC"),
     "rping": ping("roci"),
     "c-write-bw": perftest("write", "bw", ours="c"),
     "c-send-bw": perftest("send", "bw", ours="c"),

@@ -32,12 +32,14 @@ pub struct Counters {
     pub unheard: u64,
     /// Messages of an unreliable connection that came in part, or that nothing could take, and were dropped.
     pub dropped: u64,
+    /// Messages of an unreliable connection that came whole and were taken.
+    pub taken: u64,
     /// Packets acknowledged; where nobody acknowledges, sent.
     pub acknowledged: u64,
 }
 
 /// What the engine has of them, in their order.
-type Seen = [u32; 11];
+type Seen = [u32; 12];
 
 /// The packets of a shard, sent and received, after which it looks at the counters of its queue pairs, and what one has to have gained
 /// to be added up then: none gains more than one for each packet, so none has gained 2³² before it is looked at again.
@@ -46,7 +48,7 @@ const EVERY: u64 = 1 << 30;
 /// What was counted until the engine's counters were looked at last, and what they were then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    until: [u64; 11],
+    until: [u64; 12],
     seen: Seen,
 }
 
@@ -61,10 +63,34 @@ impl Tally {
 
 fn look(engine: &Engine, place: u32) -> Seen {
     let qpn = inner(place);
-    let Counted { packets, retransmitted, repeated, timeouts, naks, rnr, cnps, ecn_marked, unheard, dropped } =
-        engine.counters(qpn);
+    let Counted {
+        packets,
+        retransmitted,
+        repeated,
+        timeouts,
+        naks,
+        rnr,
+        cnps,
+        ecn_marked,
+        unheard,
+        dropped,
+        taken,
+    } = engine.counters(qpn);
     let acknowledged = engine.query(qpn).map_or(0, |status| status.acknowledged);
-    [packets, retransmitted, repeated, timeouts, naks, rnr, cnps, ecn_marked, unheard, acknowledged, dropped]
+    [
+        packets,
+        retransmitted,
+        repeated,
+        timeouts,
+        naks,
+        rnr,
+        cnps,
+        ecn_marked,
+        unheard,
+        acknowledged,
+        dropped,
+        taken,
+    ]
 }
 
 impl Entry {
@@ -84,6 +110,7 @@ impl Entry {
             unheard,
             acknowledged,
             dropped,
+            taken,
         ] = tally.until;
         Counters {
             packets,
@@ -97,6 +124,7 @@ impl Entry {
             ecn_marked,
             unheard,
             dropped,
+            taken,
             acknowledged,
         }
     }

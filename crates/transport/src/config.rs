@@ -4,6 +4,7 @@ use crate::arrival::Deferred;
 use crate::state::{QpState, Transition};
 use alloc::format;
 use alloc::string::String;
+use roci_control::{Class, Law};
 use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::{Layout, Opcode};
 
@@ -77,6 +78,14 @@ impl Service {
     #[inline]
     pub(crate) const fn opcode(self, opcode: Opcode) -> Opcode {
         Opcode(opcode.0 | self as u8)
+    }
+
+    /// Whether queue pairs of this service hear all that `law` has to hear of. Nobody acknowledges the packets of an unreliable connection,
+    /// or grants it anything; marks are answered by CNPs there too.
+    pub fn has_answers_for(self, law: &Law) -> bool {
+        let answers =
+            Class::ARRIVED.with(Class::LOSS).with(Class::MESSAGE).without(Class::CE.with(Class::CNP));
+        self != Self::Uc || !law.traces().meets(answers)
     }
 }
 

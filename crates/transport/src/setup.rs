@@ -12,7 +12,7 @@ use crate::state::{QpState, Transition};
 use crate::timer::TimerId;
 use crate::work::{Completion, CompletionKind, Status, Tail};
 use alloc::vec::Vec;
-use roci_control::{Class, Credit, Law};
+use roci_control::{Class, Credit};
 use roci_units::{Instant, Psn, Qpn};
 use roci_wire::{Layout, rnr_timer};
 
@@ -57,6 +57,8 @@ pub struct Counters {
     pub naks: u32,
     /// Messages of an unreliable connection that came in part, or that nothing could take, and were dropped.
     pub dropped: u32,
+    /// Messages of an unreliable connection that came whole and were taken.
+    pub taken: u32,
     /// RNR NAKs received.
     pub rnr: u32,
     /// CNPs received.
@@ -196,10 +198,7 @@ impl Engine {
                 "an unreliable connection sends nothing again, and has no recovery",
             ));
         }
-        let hears = self.laws.law(config.law).map_or(Class::NONE, Law::traces);
-        if hears
-            .meets(Class::ARRIVED.with(Class::LOSS).with(Class::MESSAGE).without(Class::CE.with(Class::CNP)))
-        {
+        if self.laws.law(config.law).is_some_and(|law| !config.service.has_answers_for(law)) {
             return Err(QpError::Conflict(
                 "nobody acknowledges the packets of an unreliable connection, and its law needs acknowledgements or grants: \
                  dcqcn and none need neither",
@@ -508,6 +507,7 @@ impl Engine {
         let refused = trouble.map_or(0, |aside| aside.naks);
         let unanswered = self.profile(slot).service == Service::Uc;
         let (naks, dropped) = if unanswered { (0, refused) } else { (refused, 0) };
+        let taken = if unanswered { self.qps[slot].responder.msn } else { 0 };
         Counters {
             packets: common.packets,
             retransmitted: trouble.map_or(0, |aside| aside.retransmitted),
@@ -515,6 +515,7 @@ impl Engine {
             timeouts: trouble.map_or(0, |aside| aside.timeouts),
             naks,
             dropped,
+            taken,
             rnr: trouble.map_or(0, |aside| aside.rnr),
             unheard: trouble.map_or(0, |aside| aside.unheard),
             cnps: common.cnps,

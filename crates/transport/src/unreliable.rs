@@ -166,7 +166,8 @@ impl Engine {
             responder.duties.set(if write { Duties::WRITING } else { Duties::SENDING });
             return Ok(());
         }
-        responder.msn = (responder.msn + 1) & 0x00ff_ffff;
+        // No answer bears it: here it only counts.
+        responder.msn = responder.msn.wrapping_add(1);
         if consumes || !write {
             let has_immediate = shape.has(Shape::IMMEDIATE);
             let tail = if has_immediate { Tail::Immediate(header.immediate()) } else { Tail::Plain };

@@ -7,7 +7,7 @@ use roci_endpoint::addresses::address_of;
 use roci_endpoint::congestion::LawError;
 use roci_endpoint::device::LINK;
 use roci_endpoint::perf::{Metric, Options, Order, RateLimit, Test, Verb};
-use roci_endpoint::{Law, Mtu, congestion};
+use roci_endpoint::{Law, Mtu, Service, congestion};
 use roci_units::BitsPerSec;
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -22,9 +22,10 @@ Examples:
   roci perf read-bw 10.0.0.1 -D 10 --report_gbits
   roci perf write-lat 10.0.0.1 -a --json
   roci perf write-bw 10.0.0.1 -R               # connected by RDMA-CM
+  roci perf send-bw 10.0.0.1 -c UC --rate_limit 1    # unreliable connections
   roci perf write-bw 10.0.0.1 --control firmware/dcqcn.elf     # a program controls congestion
 
-Both ends are to be given the same test, -s or -a, -n or -D, -q, -b, -A, -R and -p.";
+Both ends are to be given the same test, -s or -a, -n or -D, -q, -b, -A, -c, -R and -p.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TestName {
@@ -94,6 +95,11 @@ pub(crate) struct Perf {
     /// Queue pairs
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16_384))]
     pub(crate) qp: u16,
+    /// Connections: RC, or UC of WRITEs and SENDs, where nobody acknowledges and nothing is sent again. The sender's bandwidth is then
+    /// that at which it sent, the receiver's that of what came, and lost messages are told at the end; of latency a message is lost
+    /// that nothing answers for a second, and the next follows
+    #[arg(short = 'c', long, value_name = "RC|UC", default_value = "RC", value_parser = service)]
+    pub(crate) connection: Service,
     /// Both ends send
     #[arg(short, long)]
     pub(crate) bidirectional: bool,
@@ -103,9 +109,9 @@ pub(crate) struct Perf {
     /// Requests outstanding on each queue pair [default: 128]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) tx_depth: Option<u32>,
-    /// Receives posted on each queue pair, of SENDs
-    #[arg(short, long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub(crate) rx_depth: u32,
+    /// Receives posted on each queue pair, of SENDs [default: 512, 4000 with UC]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) rx_depth: Option<u32>,
     /// READs and atomics outstanding on each queue pair
     #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=128))]
     pub(crate) outs: u8,
@@ -193,10 +199,10 @@ pub(crate) struct Perf {
     /// Taken for perftest's sake: the processor's frequency is not looked at
     #[arg(short = 'F', long = "CPU-freq", hide_short_help = true)]
     pub(crate) cpu_freq: bool,
-    /// Taken for perftest's sake: connections are RC
-    #[arg(short = 'c', long, value_name = "RC", value_parser = ["RC"], hide_short_help = true)]
-    pub(crate) connection: Option<String>,
 }
+
+/// Receives of an unreliable connection, as perftest has them: nobody waits for one.
+const UNRELIABLE_RECEIVES: u32 = 4000;
 
 /// Octets of a message.
 fn octets(text: &str) -> Result<u32, String> {
@@ -259,6 +265,18 @@ fn law(text: &str, link: BitsPerSec) -> Result<Law, String> {
         };
         format!("--control {text}: {error}{more}")
     })
+}
+
+fn service(text: &str) -> Result<Service, String> {
+    match text {
+        "RC" => Ok(Service::Rc),
+        "UC" => Ok(Service::Uc),
+        "UD" => Err(
+            "datagrams have no test here; perftest itself has, over libroci_verbs.so (docs/guide/verbs.md)"
+                .to_owned(),
+        ),
+        _ => Err("it is RC or UC".to_owned()),
+    }
 }
 
 fn by_software(text: &str) -> Result<(), String> {
@@ -330,10 +348,14 @@ impl Perf {
             duration: self.duration.map(seconds),
             margin: self.margin.map(seconds),
             queue_pairs: self.qp,
+            service: self.connection,
             bidirectional: self.bidirectional,
             mtu: self.mtu,
             tx_depth: self.tx_depth.unwrap_or(usual.tx_depth),
-            rx_depth: self.rx_depth,
+            rx_depth: self.rx_depth.unwrap_or(match self.connection {
+                Service::Uc => UNRELIABLE_RECEIVES,
+                _ => usual.rx_depth,
+            }),
             outstanding_reads: self.outs,
             qp_timeout: self.qp_timeout,
             retry_count: self.retry_count,

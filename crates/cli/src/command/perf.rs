@@ -6,6 +6,7 @@ use crate::execute::print;
 use crate::format::size;
 use crate::progress::{self, Bar};
 use clap::ValueEnum as _;
+use roci_endpoint::Service;
 use roci_endpoint::perf::{
     self, Bandwidth, Connection, Counted, Event, Key, Metric, Options, PerfError, Row, Verb, Watch,
 };
@@ -138,7 +139,7 @@ impl Watch for Screen<'_> {
                 }
                 self.counted.set(*counted);
                 if !self.quiet {
-                    let told = troubles(counted) + remedy(self.options, counted);
+                    let told = troubles(counted) + remedy(self.options, counted) + &messages(counted);
                     self.bar.hide_while(|| print(&told));
                 }
             }
@@ -188,6 +189,7 @@ impl Screen<'_> {
             "size": size,
             "iterations": if options.duration.is_none() { Some(options.iterations) } else { None },
             "duration_s": options.duration.map(|time| time.as_secs()),
+            "connection_type": options.service.name(),
             "queue_pairs": options.queue_pairs,
             "tx_depth": options.tx_depth,
             "rx_depth": options.rx_depth,
@@ -197,7 +199,7 @@ impl Screen<'_> {
             "link_bps": options.link.0,
             "connection": connection,
             "rows": rows,
-            "counted": counted_json(&self.counted.get()),
+            "counted": counted_json(options, &self.counted.get()),
             "program": self.program.take(),
             "error": error.map(ToString::to_string),
         });
@@ -212,7 +214,7 @@ fn head(options: &Options, connection: &Connection) -> String {
     let entries = [
         (" Device         : ", connection.device.to_string()),
         (" Number of qps  : ", options.queue_pairs.to_string()),
-        (" Connection type: ", "RC".to_owned()),
+        (" Connection type: ", options.service.name().to_owned()),
         (" TX depth       : ", options.tx_depth.to_string()),
         (" Mtu            : ", format!("{}[B]", connection.mtu.octets())),
         (" Link type      : ", "Ethernet".to_owned()),
@@ -318,7 +320,8 @@ fn no_peak(options: &Options) -> &'static str {
 
 /// What happened on the way that a figure has to be read with; nothing where all went well.
 fn troubles(counted: &Counted) -> String {
-    let Counted { packets, retransmitted, timeouts, rnr, cnps, cnps_sent, ecn_marked, overflowed } = *counted;
+    let Counted { packets, retransmitted, timeouts, rnr, cnps, cnps_sent, ecn_marked, overflowed, .. } =
+        *counted;
     let counts = [
         (retransmitted, format!("{retransmitted} of {packets} packets were sent again")),
         (timeouts, format!("{timeouts} timeouts")),
@@ -347,9 +350,46 @@ fn remedy(options: &Options, counted: &Counted) -> &'static str {
     }
 }
 
-fn counted_json(counted: &Counted) -> Value {
-    let Counted { packets, retransmitted, timeouts, rnr, cnps, cnps_sent, ecn_marked, overflowed } = *counted;
-    json!({
+/// What became of the messages of unreliable connections, in both directions; nothing where there were none.
+fn messages(counted: &Counted) -> String {
+    let Counted { sent, lost, taken, dropped, .. } = *counted;
+    let ours = match (sent, lost) {
+        (0, _) => String::new(),
+        (_, Some(0)) => format!(" {sent} messages were sent, and all have arrived\n"),
+        (_, Some(lost)) => {
+            let percent = 100.0 * lost as f64 / sent as f64;
+            format!(" {lost} of {sent} messages that were sent were lost ({percent:.2} %)\n")
+        }
+        (_, None) => {
+            format!(" {sent} messages were sent, and their receiver does not say how many have arrived\n")
+        }
+    };
+    let theirs = match (taken, dropped) {
+        (0, 0) => String::new(),
+        (_, 0) => format!(" {taken} messages have come whole\n"),
+        _ => format!(
+            " {taken} messages have come whole, and {dropped} in part or where nothing could take them\n"
+        ),
+    };
+    ours + &theirs
+}
+
+fn counted_json(options: &Options, counted: &Counted) -> Value {
+    let Counted {
+        packets,
+        retransmitted,
+        timeouts,
+        rnr,
+        cnps,
+        cnps_sent,
+        ecn_marked,
+        overflowed,
+        sent,
+        lost,
+        taken,
+        dropped,
+    } = *counted;
+    let mut value = json!({
         "packets": packets,
         "retransmitted": retransmitted,
         "timeouts": timeouts,
@@ -358,7 +398,11 @@ fn counted_json(counted: &Counted) -> Value {
         "cnps_sent": cnps_sent,
         "ecn_marked": ecn_marked,
         "overflowed": overflowed,
-    })
+    });
+    if options.service == Service::Uc {
+        value["messages"] = json!({ "sent": sent, "lost": lost, "taken": taken, "dropped": dropped });
+    }
+    value
 }
 
 fn row_json(row: &Row) -> Value {
@@ -412,6 +456,20 @@ mod tests {
         assert_eq!(troubles(&counted), " 3 of 100 packets were sent again, 1 timeouts, 7 CNPs heard\n");
         let counted = Counted { ecn_marked: 9, cnps_sent: 2, ..Counted::default() };
         assert_eq!(troubles(&counted), " 9 packets came with CE, 2 CNPs sent\n");
+    }
+
+    #[test]
+    fn messages_of_unreliable_connections_are_told_of_in_both_directions() {
+        let counted =
+            |sent, lost, taken, dropped| Counted { sent, lost, taken, dropped, ..Counted::default() };
+        assert_eq!(messages(&Counted::default()), "");
+        let told = messages(&counted(1000, Some(5), 0, 0));
+        assert_eq!(told, " 5 of 1000 messages that were sent were lost (0.50 %)\n");
+        let told = messages(&counted(0, None, 995, 3));
+        assert_eq!(told, " 995 messages have come whole, and 3 in part or where nothing could take them\n");
+        let told = messages(&counted(7, Some(0), 6, 0));
+        assert_eq!(told, " 7 messages were sent, and all have arrived\n 6 messages have come whole\n");
+        assert!(messages(&counted(7, None, 0, 0)).contains("does not say"), "perftest");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::channel::News;
 use super::posting::{Limit, Portions};
 use super::report::{Bandwidth, PEAK_MAX, Peak};
 use super::session::Session;
-use super::{PATIENCE, PerfError, Verb, gather, reason};
+use super::{PATIENCE, PerfError, Verb, gather, lost_after, reason};
 use crate::memory::Slice;
 use crate::work::{RecvWr, SendWr, WorkCompletion};
 use roci_transport::CompletionKind;
@@ -26,6 +26,8 @@ pub(super) struct Flows {
     limit: Option<Limit>,
     /// The queue pair that is asked first, where not all may send at once.
     first: usize,
+    /// When something had ended last.
+    heard: Instant,
 }
 
 /// One queue pair.
@@ -82,6 +84,7 @@ impl Flows {
             portions: Portions::new(options.post_list, options.cq_mod, sent_at_once),
             limit: options.rate_limit.map(|rate| Limit::new(rate, size, place.mtu.octets())),
             first: 0,
+            heard: Instant::ZERO,
         })
     }
 
@@ -111,6 +114,9 @@ impl Flows {
                 return Err(reason);
             }
             let mut moved = 0;
+            if !completions.is_empty() {
+                self.heard = now;
+            }
             for completion in completions.drain(..) {
                 moved += self.take(session, completion)?;
             }
@@ -133,6 +139,9 @@ impl Flows {
                     News::Gone => return Err(PerfError::Left),
                 },
                 Some(_) => false,
+                None if session.options.is_unreliable() && self.receives && idle => {
+                    self.is_done() || self.is_given_up(session, now)?
+                }
                 None => self.is_done(),
             };
             if ended {
@@ -156,6 +165,7 @@ impl Flows {
         }
         // Nobody polls from now on, and the peer waits for the last acknowledgement.
         device.inner.hand_over();
+        session.sent += self.flows.iter().map(|flow| flow.posted).sum::<u64>();
         let size = u64::from(self.size);
         if sample.duration.is_some() {
             // A peer that takes part waits until we say that the time is over.
@@ -170,7 +180,21 @@ impl Flows {
         }
         let first = begin.unwrap_or(last);
         let peak = peak.map(|peak| peak.rate() * size as f64);
-        Ok(Bandwidth::new(size, total, last.since(first), peak))
+        // Of an unreliable connection fewer may have come.
+        Ok(Bandwidth::new(size, counted, last.since(first), peak))
+    }
+
+    /// Whether what has not come over an unreliable connection is lost: the peer is done, as it says, or where both ends send, so are we, and
+    /// for long nothing has come.
+    fn is_given_up(&self, session: &mut Session<'_>, now: Instant) -> Result<bool, PerfError> {
+        match session.channel.news() {
+            News::Gone => Err(PerfError::Left),
+            News::Spoke => Ok(true),
+            News::Silence => {
+                let is_sent = self.sends && self.flows.iter().all(|flow| flow.done == self.each);
+                Ok(is_sent && now.since(self.heard) >= lost_after(self.size))
+            }
+        }
     }
 
     /// Posts as many requests as the depth allows.

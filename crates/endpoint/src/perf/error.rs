@@ -55,6 +55,17 @@ pub enum PerfError {
         .0.as_secs()
     )]
     Unconfirmed(Duration),
+    /// The server said nothing for so long after messages had been sent to it over an unreliable connection.
+    #[error(
+        "the server has said nothing for {} s since the messages were sent: perftest's waits for those that were lost until its own time is over. Fewer (-n), shorter (-s) or slower ones (--rate_limit) lose none",
+        .0.as_secs()
+    )]
+    Awaits(Duration),
+    /// Over an unreliable connection nothing came back, though so many messages were sent one after the other, and each was waited for.
+    #[error(
+        "nothing came back of the last {0} messages, each of which was waited for: is UDP port 4791 open both ways, and has the other end -c UC as well?"
+    )]
+    Unreturned(u32),
     /// The server took the connection, and said nothing at all.
     #[error(
         "{0} took the connection and said nothing: is it a roci perf or perftest server, of the same test, and not busy with another client?"

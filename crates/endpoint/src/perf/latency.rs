@@ -3,7 +3,7 @@
 use super::channel::News;
 use super::report::{Latency, Rate, Row, times};
 use super::session::{SENDS_MIN, Session};
-use super::{Event, Order, PerfError, good};
+use super::{Event, Order, PerfError, good, lost_after};
 use crate::memory::Slice;
 use crate::work::{RecvWr, SendWr};
 use roci_transport::CompletionKind;
@@ -16,6 +16,8 @@ const TURNS: u32 = 1 << 14;
 const LOOK: Span = Span::from_millis(20);
 /// By so much one end may begin after the other at most, where messages are short.
 const LATE: Span = Span::from_secs(1);
+/// So many messages in a row of which nothing came back over an unreliable connection end a test: nothing passes at all.
+const UNRETURNED: u32 = 5;
 
 /// The posts of one size, or the time that is filled with them.
 struct Stopwatch {
@@ -27,6 +29,29 @@ struct Stopwatch {
     looked: Instant,
     /// The peer has had enough before our time was over.
     is_early: bool,
+    /// Of an unreliable connection.
+    losses: Option<Losses>,
+}
+
+/// What of an unreliable connection is waited for.
+#[derive(Clone, Copy, Debug)]
+struct Losses {
+    /// What has not come by then is lost.
+    after: Span,
+    /// When something was posted or came last.
+    since: Instant,
+    /// Messages in a row of which nothing came back.
+    row: u32,
+    /// Of a test that lasts a time, the messages in the part that counts of which something came back, and how long they took: silences do
+    /// not count.
+    counted: u64,
+    busy: Span,
+}
+
+impl Losses {
+    fn new(after: Span, since: Instant) -> Self {
+        Self { after, since, row: 0, counted: 0, busy: Span::ZERO }
+    }
 }
 
 /// When messages were posted, of a test that lasts a time.
@@ -98,11 +123,46 @@ impl Stopwatch {
             marked: Marked::default(),
             looked: now,
             is_early: false,
+            losses: session.options.is_unreliable().then(|| Losses::new(lost_after(size), now)),
         }
+    }
+
+    /// Something has come.
+    fn heard(&mut self, now: Instant) {
+        if let Some(losses) = &mut self.losses {
+            (losses.since, losses.row) = (now, 0);
+        }
+    }
+
+    /// Whether what was posted last is lost, or its answer, and something is to be posted anew.
+    ///
+    /// # Errors
+    /// Where that is in vain.
+    fn is_lost(&mut self, now: Instant) -> Result<bool, PerfError> {
+        let Some(losses) = self.losses.as_mut().filter(|losses| now.since(losses.since) >= losses.after)
+        else {
+            return Ok(false);
+        };
+        (losses.since, losses.row) = (now, losses.row + 1);
+        if losses.row > UNRETURNED { Err(PerfError::Unreturned(UNRETURNED)) } else { Ok(true) }
     }
 
     /// A message is about to be posted.
     fn mark(&mut self, now: Instant) {
+        if let Some(losses) = &mut self.losses {
+            let took = now.since(self.marked.last);
+            let counts = |(duration, margin): (Span, Span)| {
+                let passed = self.marked.begin.map(|begin| now.since(begin));
+                passed.is_some_and(|passed| {
+                    passed >= margin && passed.as_ps() + margin.as_ps() <= duration.as_ps()
+                })
+            };
+            if took < losses.after && self.duration.is_some_and(counts) {
+                losses.counted += 1;
+                losses.busy += took;
+            }
+            losses.since = now;
+        }
         match self.duration {
             Some(time) => self.marked.mark(now, time),
             None => self.posted.push(now),
@@ -124,7 +184,8 @@ impl Stopwatch {
     /// Where there were none of late: one of the ends stood still as the time ended, and is given up.
     fn is_done(&self, now: Instant) -> Result<bool, PerfError> {
         let is_over = self.is_over(now);
-        if is_over && self.marked.is_silent(now) { Err(PerfError::Left) } else { Ok(is_over) }
+        let is_silent = self.losses.is_none() && self.marked.is_silent(now);
+        if is_over && is_silent { Err(PerfError::Left) } else { Ok(is_over) }
     }
 
     /// What was found; of each message too where that is asked for.
@@ -133,23 +194,28 @@ impl Stopwatch {
     ///
     /// Where the peer left so early that the time which counts is not filled, or nothing was found in it.
     fn row(&self, session: &mut Session<'_>, ways: f64) -> Result<Row, PerfError> {
+        // Who waited for what was lost was not measuring.
+        let most = self.losses.map_or(Span::MAX, |losses| losses.after);
         if let Some(order) = session.options.times {
-            let mut each = times(&self.posted, ways);
+            let mut each = times(&self.posted, ways, most);
             if order == Order::Sorted {
                 each.sort_by(f64::total_cmp);
             }
             session.watch.event(Event::Times(&each));
         }
         let Some(time) = self.duration else {
-            return Ok(Row::Latency(Latency::new(self.size, &self.posted, ways)));
+            return Ok(Row::Latency(Latency::new(self.size, &self.posted, ways, most)));
         };
-        let Marked { counted, .. } = self.marked;
+        let counted = self.losses.map_or(self.marked.counted, |losses| losses.counted);
         if counted == 0 {
             // One that stood still for longer than the test may not have seen yet that its peer has given it up.
             let is_alone = session.channel.news() == News::Gone;
             return Err(if is_alone { PerfError::Left } else { PerfError::Nothing });
         }
-        let passed = self.marked.passed(self.is_early, time).ok_or(PerfError::Left)?;
+        let passed = match self.losses {
+            None => self.marked.passed(self.is_early, time).ok_or(PerfError::Left)?,
+            Some(losses) => losses.busy,
+        };
         Ok(Row::Rate(Rate::new(self.size, counted, passed, ways)))
     }
 
@@ -158,6 +224,11 @@ impl Stopwatch {
         let is_timed = self.duration.is_some() && self.marked.begin.is_some();
         match session.channel.news() {
             News::Silence => Ok(false),
+            // What has not come by now is lost, and it was not the first.
+            News::Spoke if self.losses.is_some() => {
+                self.is_early = is_timed;
+                Ok(true)
+            }
             News::Gone if !is_timed => Err(PerfError::Left),
             _ => {
                 self.is_early = is_timed;
@@ -220,15 +291,20 @@ impl Ping {
     pub(super) fn run(&mut self, session: &mut Session<'_>) -> Result<Row, PerfError> {
         let mut watch = Stopwatch::new(session, self.size);
         let device = session.place.device.clone();
-        let (mut sent, mut ended, mut received, mut turns) = (0u64, 0u64, 0u64, 0u32);
+        let (mut sent, mut ended, mut received, mut lost, mut turns) = (0u64, 0u64, 0u64, 0u64, 0u32);
         let mut my_turn = session.is_client();
         let inline_max = session.inline_max();
-        while received < self.wanted || sent < self.wanted || ended < sent {
+        while received + lost < self.wanted || sent < self.wanted || ended < sent {
             let now = device.inner.now();
             if watch.is_done(now)? {
                 break;
             }
             watch.look(session, now, sent)?;
+            // Only one serves, or there would be two balls.
+            if !my_turn && session.is_client() && watch.is_lost(now)? {
+                lost += 1;
+                my_turn = true;
+            }
             if my_turn && sent < self.wanted && sent - ended < u64::from(SENDS_MIN) {
                 watch.mark(now);
                 session.qps[0].post_send(self.request(inline_max))?;
@@ -250,6 +326,7 @@ impl Ping {
             }
             received += 1;
             my_turn = true;
+            watch.heard(now);
             if let Some(buffer) = completion.into_buffer()
                 && self.offered < self.wanted
             {
@@ -259,6 +336,7 @@ impl Ping {
         }
         // Nobody polls from now on, and the peer waits for the last acknowledgement.
         device.inner.hand_over();
+        session.sent += sent;
         watch.row(session, 2.0)
     }
 }
@@ -273,22 +351,28 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
     let mut buffer = Some(session.place.room.buffer(0..octets)?);
     let inline_max = session.inline_max();
     let mut small = vec![0; octets.min(inline_max)];
-    let (mut sent, mut ended, mut received, mut turns) = (0u64, 0u64, 0u64, 0u32);
+    let (mut sent, mut ended, mut received, mut repeated, mut turns) = (0u64, 0u64, 0u64, 0u64, 0u32);
     let wanted = watch.wanted;
     let mut is_alone = false;
-    while sent < wanted || ended < wanted || received < wanted {
+    while sent < wanted || ended < wanted.saturating_add(repeated) || received < wanted {
         let now = device.inner.now();
         if watch.is_done(now)? {
             break;
         }
         watch.look(session, now, sent)?;
-        let has_room = sent - ended < u64::from(SENDS_MIN);
-        let may_send = has_room
-            && sent < wanted
-            && (if session.is_client() { sent < received } else { sent == received });
-        if may_send && (octets <= inline_max || buffer.is_some()) {
-            watch.mark(now);
-            sent += 1;
+        let has_room = sent + repeated - ended < u64::from(SENDS_MIN);
+        let is_due = sent < wanted && if session.is_client() { sent < received } else { sent == received };
+        let is_ready = has_room && (octets <= inline_max || buffer.is_some());
+        // What is written again is seen once, whichever of the two was lost: the last of ours, or the peer's answer, of which it thinks
+        // the same.
+        let repeats = is_ready && !is_due && sent > 0 && received < wanted && watch.is_lost(now)?;
+        if is_ready && (is_due || repeats) {
+            if repeats {
+                repeated += 1;
+            } else {
+                watch.mark(now);
+                sent += 1;
+            }
             let count = u8::try_from(sent & 0xff).unwrap_or(0);
             let request = if octets <= inline_max {
                 small[octets - 1] = count;
@@ -313,6 +397,7 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
             if u64::from(last[0]) == (received + 1) & 0xff {
                 received += 1;
                 (turns, is_alone) = (0, false);
+                watch.heard(now);
             } else {
                 device.inner.pause();
             }
@@ -321,7 +406,9 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
         if turns.is_multiple_of(TURNS) {
             // The peer leaves when it has all acknowledged. That may be before we have looked at its last message, or
             // were acknowledged ours; so the end of the conversation is one only if nothing has come since it was seen.
-            if is_alone && (sent == wanted && received == wanted || watch.is_left(session)?) {
+            // The last of an unreliable connection may be lost, and nobody is there to write it again.
+            let all_but_one = watch.losses.is_some() && sent == wanted && received + 1 == wanted;
+            if is_alone && (sent == wanted && received == wanted || all_but_one || watch.is_left(session)?) {
                 break;
             }
             is_alone = session.channel.news() != News::Silence;
@@ -329,6 +416,7 @@ pub(super) fn write(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErr
     }
     // As above, while figures are made.
     device.inner.hand_over();
+    session.sent += sent + repeated;
     watch.row(session, 2.0)
 }
 
@@ -388,6 +476,42 @@ mod tests {
         let mut marked = Marked::default();
         at_ms.into_iter().for_each(|ms| marked.mark(Instant::ZERO + Span::from_millis(1000 + ms), TIME));
         marked
+    }
+
+    #[test]
+    fn what_nothing_answers_for_long_is_lost_and_counts_for_nothing_and_all_of_it_ends_the_test() {
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        let mut watch = Stopwatch {
+            size: 2,
+            wanted: u64::MAX,
+            duration: Some(TIME),
+            posted: Vec::new(),
+            marked: Marked::default(),
+            looked: at(0),
+            is_early: false,
+            losses: Some(Losses::new(Span::from_secs(1), at(0))),
+        };
+        for ms in [1000, 3000, 3010] {
+            watch.mark(at(ms));
+        }
+        assert!(!watch.is_lost(at(4009)).unwrap() && watch.is_lost(at(4010)).unwrap());
+        assert!(!watch.is_lost(at(5009)).unwrap(), "it is told once");
+        watch.mark(at(4011));
+        watch.heard(at(4012));
+        for ms in [4030, 60_990, 62_000] {
+            watch.mark(at(ms));
+        }
+        let losses = watch.losses.unwrap();
+        assert_eq!((losses.counted, losses.busy), (2, Span::from_millis(10 + 19)));
+        let mut lost = 0;
+        let why = (63_000..).step_by(1000).find_map(|ms| match watch.is_lost(at(ms)) {
+            Ok(is) => {
+                lost += u32::from(is);
+                None
+            }
+            Err(error) => Some(error),
+        });
+        assert!(matches!(why, Some(PerfError::Unreturned(UNRETURNED))) && lost == UNRETURNED, "{why:?}");
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl<'a> Ready<'a> {
         let Self { place, qps, connection } = self;
         channel.acquaintance().patience = None;
         watch.event(Event::Connected(&connection));
-        Session { options: place.options, watch, qps, place, connection, channel }
+        Session { options: place.options, watch, qps, place, connection, channel, sent: 0, arrived: None }
     }
 }
 

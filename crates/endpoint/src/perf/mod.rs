@@ -39,8 +39,8 @@ use crate::queue_pair::ACK_TIMEOUT;
 use crate::work::{INLINE_MAX, WorkCompletion};
 use roci_control::Law;
 use roci_control::program::Tally;
-use roci_transport::Status;
-use roci_units::BitsPerSec;
+use roci_transport::{Service, Status};
+use roci_units::{BitsPerSec, Span};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -145,6 +145,10 @@ pub struct Options {
     pub margin: Option<Duration>,
     /// Queue pairs; 1 in tests of latency.
     pub queue_pairs: u16,
+    /// Their service: RC, or UC in tests of WRITE and SEND, where what is lost stays lost and [`Counted::lost`] tells of it. Requests end as they
+    /// leave there, so that a sender's bandwidth is that at which it sent. A test of latency begins anew where nothing has come back for a
+    /// second, and a little longer where messages are long.
+    pub service: Service,
     /// Both ends send.
     pub bidirectional: bool,
     /// The path MTU, at most what both devices have.
@@ -211,6 +215,7 @@ impl Options {
             patience: Duration::from_secs(60),
             margin: None,
             queue_pairs: 1,
+            service: Service::Rc,
             bidirectional: false,
             mtu: None,
             tx_depth: if is_latency { 1 } else { 128 },
@@ -257,8 +262,38 @@ impl Options {
         }
     }
 
+    /// Whether what is lost stays lost.
+    fn is_unreliable(&self) -> bool {
+        self.service == Service::Uc
+    }
+
+    /// What an unreliable connection cannot have.
+    fn judge_unreliable(&self) -> Result<(), PerfError> {
+        let wrong = |what: &str| Err(PerfError::Options(what.to_owned()));
+        match self.test.verb {
+            Verb::Read | Verb::Atomic { .. } => wrong(
+                "an unreliable connection (UC) has WRITEs and SENDs; READs and atomics need answers, and RC",
+            ),
+            Verb::Send if self.all_sizes => wrong(
+                "SENDs over an unreliable connection (UC) go in one size: receives whose messages were lost would be too short for the next",
+            ),
+            _ if self.window.is_some() || self.lone_writes => wrong(
+                "an unreliable connection (UC) has no window, and lone WRITEs bring it nothing: a rate (--rate_limit) holds it back",
+            ),
+            _ if self.law.as_ref().is_some_and(|law| !self.service.has_answers_for(law)) => wrong(
+                "nobody acknowledges the packets of an unreliable connection (UC), and this law lives on that: dcqcn and none do without",
+            ),
+            _ => Ok(()),
+        }
+    }
+
     fn judge(&self) -> Result<(), PerfError> {
         let wrong = |what: &str| Err(PerfError::Options(what.to_owned()));
+        match self.service {
+            Service::Rc => {}
+            Service::Uc => self.judge_unreliable()?,
+            Service::Ud => return wrong("tests run over RC or UC"),
+        }
         match self.test {
             Test { verb: Verb::Atomic { .. }, metric: Metric::Latency } => {
                 wrong("atomics have no test of latency")
@@ -414,6 +449,14 @@ pub struct Counted {
     pub ecn_marked: u64,
     /// Packets that the operating system dropped because we did not take them fast enough.
     pub overflowed: u64,
+    /// Messages sent over unreliable connections.
+    pub sent: u64,
+    /// Of those, messages that the peer did not take; `None` where nothing was sent so, or the peer is not ours and does not say.
+    pub lost: Option<u64>,
+    /// Messages that came whole over unreliable connections, and those that came in part or could not be taken.
+    pub taken: u64,
+    /// See [`taken`](Self::taken).
+    pub dropped: u64,
 }
 
 /// Who is told what happens.
@@ -438,6 +481,12 @@ fn reason(completions: &[WorkCompletion]) -> Option<PerfError> {
 fn good(completion: WorkCompletion) -> Result<WorkCompletion, PerfError> {
     let WorkCompletion { status, qp_num: qpn, .. } = completion;
     if completion.is_ok() { Ok(completion) } else { Err(PerfError::Completion { status, qpn }) }
+}
+
+/// How long a message of so many octets is waited for, or its answer, before it is lost on an unreliable connection: a second, and what it
+/// takes at 80 Mb/s.
+fn lost_after(size: u32) -> Span {
+    Span::from_secs(1) + Span::from_nanos(100 * u64::from(size))
 }
 
 /// How long a loop without news waits before it looks about.

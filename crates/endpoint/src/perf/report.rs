@@ -158,15 +158,16 @@ fn is_steeper(one: (i128, i128), other: (i128, i128), or_as_steep: bool) -> bool
 /// Those that count as outliers.
 const TAIL: usize = 2;
 
-/// How long each message took, in microseconds, as they came.
-pub(crate) fn times(posted: &[Instant], ways: f64) -> Vec<f64> {
-    posted.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64() * 1e6 / ways).collect()
+/// How long each message took, in microseconds, as they came. What took `most` or longer to and fro took no time: it was lost.
+pub(crate) fn times(posted: &[Instant], ways: f64, most: Span) -> Vec<f64> {
+    let taken = posted.windows(2).map(|pair| pair[1].since(pair[0])).filter(|time| *time < most);
+    taken.map(|time| time.as_secs_f64() * 1e6 / ways).collect()
 }
 
 impl Latency {
     /// From the instants of `iterations` posts. `ways` is 2 where a round trip is two messages.
-    pub(crate) fn new(size: u64, posted: &[Instant], ways: f64) -> Self {
-        let mut times = times(posted, ways);
+    pub(crate) fn new(size: u64, posted: &[Instant], ways: f64, most: Span) -> Self {
+        let mut times = times(posted, ways, most);
         times.sort_by(f64::total_cmp);
         let kept = &times[..times.len().saturating_sub(TAIL).max(times.len().min(1))];
         let count = kept.len().max(1) as f64;
@@ -265,17 +266,19 @@ mod tests {
                 at(now)
             })
             .collect();
-        let latency = Latency::new(2, &posted, 2.0);
+        let latency = Latency::new(2, &posted, 2.0, Span::MAX);
         assert_eq!((latency.min, latency.max, latency.typical), (1.0, 100.0, 1.5));
         assert_eq!((latency.average, latency.deviation), (1.5, 0.5));
         assert_eq!(latency.iterations, 7);
+        // Of an unreliable connection what took so long was lost.
+        assert_eq!(Latency::new(2, &posted, 2.0, Span::from_micros(100)).max, 2.0);
     }
 
     #[test]
     fn few_samples_make_no_panic() {
         for count in 0..4 {
             let posted: Vec<Instant> = (0..count).map(at).collect();
-            assert_eq!(Latency::new(2, &posted, 1.0).iterations, count);
+            assert_eq!(Latency::new(2, &posted, 1.0, Span::MAX).iterations, count);
         }
     }
 }

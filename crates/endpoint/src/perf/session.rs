@@ -5,7 +5,7 @@ use super::handshake::Key;
 use super::meeting::{elsewhere, otherwise};
 use super::report::{Bandwidth, Row};
 use super::{
-    Connection, Counted, Event, Metric, Options, PerfError, Verb, Watch, bandwidth, latency, reason,
+    Connection, Counted, Event, Metric, Options, PATIENCE, PerfError, Verb, Watch, bandwidth, latency, reason,
 };
 use crate::completion::CompletionQueue;
 use crate::device::{Device, Mtu, ProtectionDomain};
@@ -13,7 +13,7 @@ use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
 use crate::shard::IoCounters;
 use crate::work::INLINE_MAX;
-use roci_transport::{Access, Change, Status, Transition};
+use roci_transport::{Access, Change, Service, Status, Transition};
 use roci_units::Instant;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -31,6 +31,8 @@ const WINDOW_PART: u32 = 4;
 pub(super) const SENDS_MIN: u32 = 64;
 /// How much longer than the retry time a server may take to say that it has heard of the end.
 const ANSWER: Duration = Duration::from_secs(5);
+/// So often at most it is looked whether more messages come, after the test.
+const SETTLES: u32 = 100;
 /// perftest writes around in so many octets where messages are shorter.
 pub(super) const CYCLE: usize = 4096;
 
@@ -69,8 +71,9 @@ impl<'a> Place<'a> {
     /// A queue pair for the data.
     fn builder(&self) -> QueuePairBuilder {
         let options = self.options;
-        self.pd
-            .create_qp(&self.cq, &self.cq)
+        let builder = self.pd.create_qp(&self.cq, &self.cq);
+        let builder = if options.is_unreliable() { builder.unreliable() } else { builder };
+        builder
             .path_mtu(self.mtu)
             .timeout(options.qp_timeout)
             .retry_cnt(options.retry_count)
@@ -110,7 +113,8 @@ impl<'a> Place<'a> {
             return Err(elsewhere(address, self.device.address()));
         }
         let reads = u8::try_from(key.out_reads).unwrap_or(u8::MAX).clamp(1, self.options.outstanding_reads);
-        let change = Change { max_rd_atomic: Some(reads), ..Change::default() };
+        let reads = (self.options.service == Service::Rc).then_some(reads);
+        let change = Change { max_rd_atomic: reads, ..Change::default() };
         qp.ready_to_receive(QpInfo { address, qpn: key.qpn, psn: key.psn }, &change)?;
         qp.modify(&Change { transition: Some(Transition::Send), ..Change::default() })?;
         Ok(())
@@ -124,7 +128,7 @@ impl<'a> Place<'a> {
 
 /// Whether all queue pairs share what may be in flight. The window of one is that bound.
 pub(super) fn shares_flight(options: &Options) -> bool {
-    options.window.is_none() && options.queue_pairs > 1
+    options.window.is_none() && options.queue_pairs > 1 && !options.is_unreliable()
 }
 
 /// Packets in flight, of all queue pairs.
@@ -170,6 +174,10 @@ pub(super) struct Session<'a> {
     pub(super) place: Place<'a>,
     pub(super) connection: Connection,
     pub(super) channel: &'a mut dyn Channel,
+    /// Messages sent, of all sizes.
+    pub(super) sent: u64,
+    /// Of those, what the peer has taken, where it says so.
+    pub(super) arrived: Option<u64>,
 }
 
 impl Session<'_> {
@@ -234,6 +242,13 @@ impl Session<'_> {
             counted.rnr += of.rnr;
             counted.cnps += of.cnps;
             counted.ecn_marked += of.ecn_marked;
+            counted.taken += of.taken;
+            counted.dropped += of.dropped;
+        }
+        if self.options.is_unreliable() {
+            counted.sent = self.sent;
+            counted.lost =
+                self.arrived.filter(|_| self.sent > 0).map(|arrived| self.sent.saturating_sub(arrived));
         }
         self.watch.event(Event::Counted(&counted));
         for (name, tally) in self.place.device.programs() {
@@ -250,7 +265,9 @@ impl Session<'_> {
             // Had the server been there, its answer would have come: what was not acknowledged meanwhile says more.
             PerfError::Silent => {
                 let waited = self.channel.acquaintance().patience.unwrap_or_default();
-                self.look_back().err().unwrap_or(PerfError::Unconfirmed(waited))
+                let awaits = self.options.is_unreliable() && self.options.test.verb == Verb::Send;
+                let silent = if awaits { PerfError::Awaits } else { PerfError::Unconfirmed };
+                self.look_back().err().unwrap_or(silent(waited))
             }
             error => error,
         };
@@ -289,7 +306,7 @@ impl Session<'_> {
                 }
                 // perftest's ends say nothing more. Neither is to go before the other has heard its last message.
                 latency::linger(self);
-                return Ok(());
+                return self.tell_taken();
             }
             (Metric::Latency, Verb::Send) => {
                 for size in self.sizes() {
@@ -314,7 +331,35 @@ impl Session<'_> {
         }
         self.meet()?;
         self.look_back()?;
+        self.tell_taken()?;
         self.channel.finish()
+    }
+
+    /// Two ends of ours tell each other how many messages they have taken, where nothing else does.
+    fn tell_taken(&mut self) -> Result<(), PerfError> {
+        if !self.options.is_unreliable() || self.connection.laws.is_none() {
+            return Ok(());
+        }
+        let taken = self.settle().to_be_bytes();
+        let heard = self.channel.exchange(&taken)?;
+        self.arrived = heard.first_chunk().map(|octets| u64::from_be_bytes(*octets));
+        Ok(())
+    }
+
+    /// How many messages were taken, once no more come: what was said over the other way may have been faster than the last of them.
+    fn settle(&self) -> u64 {
+        let taken = || self.qps.iter().map(|qp| qp.counters().taken).sum();
+        self.place.device.inner.hand_over();
+        let mut before: u64 = taken();
+        for _ in 0..SETTLES {
+            std::thread::sleep(PATIENCE);
+            let now = taken();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        before
     }
 
     /// The data have been moved, and the server has only to answer from now on: it is not waited for without end, as it may have been

@@ -14,6 +14,7 @@ pub(super) const LEN: usize = 24;
 
 const ALL_SIZES: u8 = 1;
 const BIDIRECTIONAL: u8 = 2;
+const UNRELIABLE: u8 = 4;
 
 /// What an end was told of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub(super) struct Terms {
     test: Test,
     all_sizes: bool,
     bidirectional: bool,
+    unreliable: bool,
     queue_pairs: u32,
     size: u32,
     iterations: u32,
@@ -52,7 +54,8 @@ impl Terms {
         let queue_pairs = options.queue_pairs.into();
         let known = |name: &str| [PROGRAM.0].into_iter().chain(LAWS).find(|known| *known == name);
         let control = options.law.as_ref().and_then(|law| known(law.name()));
-        Self { test, all_sizes, bidirectional, queue_pairs, size, iterations, duration, control }
+        let unreliable = options.is_unreliable();
+        Self { test, all_sizes, bidirectional, unreliable, queue_pairs, size, iterations, duration, control }
     }
 
     /// Big-endian: verb, metric, flags, law or 0, queue pairs, size, iterations, microseconds or 0.
@@ -66,6 +69,7 @@ impl Terms {
         let metric = u8::from(self.test.metric == Metric::Latency);
         let flags = if self.all_sizes { ALL_SIZES } else { 0 };
         let flags = flags | if self.bidirectional { BIDIRECTIONAL } else { 0 };
+        let flags = flags | if self.unreliable { UNRELIABLE } else { 0 };
         let time = self.duration.map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1));
         let mut octets = [0; LEN];
         let mut laws = LAWS.into_iter().zip(1..).chain([PROGRAM]);
@@ -100,6 +104,7 @@ impl Terms {
             test: Test { verb, metric },
             all_sizes: octets[2] & ALL_SIZES != 0,
             bidirectional: octets[2] & BIDIRECTIONAL != 0,
+            unreliable: octets[2] & UNRELIABLE != 0,
             queue_pairs: word(4)?,
             size: word(8)?,
             iterations: word(12)?,
@@ -131,6 +136,10 @@ impl Terms {
         if self.all_sizes { 1 << 23 } else { self.size }
     }
 
+    fn service(&self) -> &'static str {
+        if self.unreliable { "-c UC" } else { "-c RC" }
+    }
+
     fn length(&self) -> String {
         match self.duration {
             Some(time) => format!("-D {}", time.as_secs_f64()),
@@ -154,6 +163,7 @@ impl Terms {
             if is_passive { client.largest() <= server.largest() } else { client.sizes() == server.sizes() };
         let counts = is_passive || client.length() == server.length();
         let pairs = client.queue_pairs == server.queue_pairs;
+        let services = client.unreliable == server.unreliable;
         let directions = client.bidirectional == server.bidirectional;
         // Who was told none has the usual one, and a peer that names another may well measure against that.
         let is_program = |law| law == PROGRAM.0;
@@ -161,13 +171,14 @@ impl Terms {
             .control
             .zip(server.control)
             .is_none_or(|(client, server)| client == server || is_program(client) || is_program(server));
-        if fits && counts && pairs && directions && controls {
+        if fits && counts && services && pairs && directions && controls {
             return Ok(());
         }
         let told = |end: &Self| {
             let words = [
                 (!fits).then(|| end.sizes()),
                 (!counts).then(|| end.length()),
+                (!services).then(|| end.service().to_owned()),
                 (!pairs).then(|| format!("-q {}", end.queue_pairs)),
                 (!directions && end.bidirectional).then(|| "-b".to_owned()),
                 (!controls).then(|| format!("--control {}", end.control.unwrap_or_default())),
@@ -212,7 +223,7 @@ mod tests {
                 let one =
                     Terms { size: 77, queue_pairs: 300, all_sizes: true, control, ..terms(verb, metric) };
                 let duration = Some(Duration::from_millis(1500));
-                let other = Terms { duration, bidirectional: true, ..terms(verb, metric) };
+                let other = Terms { duration, bidirectional: true, unreliable: true, ..terms(verb, metric) };
                 for told in [one, other] {
                     assert_eq!(Terms::from_octets(&told.to_octets()), Some(told));
                 }
@@ -245,6 +256,15 @@ mod tests {
             apart,
             "the server was given `--control none` and the client `--control timely`: give both ends the same"
         );
+    }
+
+    #[test]
+    fn ends_of_different_services_are_apart() {
+        let server = terms(Verb::Write, Metric::Bandwidth);
+        let client = Terms { unreliable: true, ..server };
+        let apart = Terms::compare(&client, &server).unwrap_err().to_string();
+        assert_eq!(apart, "the server was given `-c RC` and the client `-c UC`: give both ends the same");
+        assert!(Terms::compare(&client, &client).is_ok());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Ends that stop, fall silent, or were told different things.
 
 use crate::{Notes, TURN, meet, options, visit};
+use roci_endpoint::Service;
 use roci_endpoint::perf::{self, Metric, Options, PerfError, Test, Verb};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
@@ -250,6 +251,20 @@ fn ends_with_different_numbers_of_queue_pairs_say_so_and_end() {
             "{server:?}, {client:?}"
         );
     }
+}
+
+#[test]
+fn ends_of_different_services_say_so_and_where_they_cannot_each_gives_up() {
+    let far = options(Verb::Send, Metric::Latency);
+    let near = Options { service: Service::Uc, ..far.clone() };
+    let [server, client] = apart(&far, &near);
+    for end in [server, client] {
+        let why = "the server was given `-c RC` and the client `-c UC`: give both ends the same";
+        assert_eq!(end.unwrap_err().to_string(), why);
+    }
+    let [server, client] = unaware(&far, &near);
+    assert!(matches!(client, Err(PerfError::Unreturned(_))), "{client:?}");
+    assert!(matches!(server, Err(PerfError::Left)), "{server:?}");
 }
 
 #[test]

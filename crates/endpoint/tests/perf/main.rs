@@ -7,7 +7,7 @@ mod ends;
 use roci_endpoint::perf::{
     self, Counted, Event, Metric, Options, Order, PerfError, RateLimit, Row, Test, Verb, Watch,
 };
-use roci_endpoint::{INLINE_MAX, Mtu};
+use roci_endpoint::{BitsPerSec, INLINE_MAX, Law, Mtu, Service};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::FromRawFd;
@@ -432,6 +432,66 @@ fn each_end_counts_what_it_sent_and_what_it_was_told() {
     }
 }
 
+fn unreliable(options: Options) -> Options {
+    Options { service: Service::Uc, ..options }
+}
+
+#[test]
+fn each_test_of_unreliable_connections_tells_what_has_arrived() {
+    for (verb, metric, bidirectional) in [
+        (Verb::Write, Metric::Bandwidth, false),
+        (Verb::Write, Metric::Bandwidth, true),
+        (Verb::Send, Metric::Bandwidth, false),
+        (Verb::Send, Metric::Bandwidth, true),
+        (Verb::Write, Metric::Latency, false),
+        (Verb::Send, Metric::Latency, false),
+    ] {
+        let options = Options { size: 100, bidirectional, ..unreliable(options(verb, metric)) };
+        let (server, client) = noted(&options);
+        let [far, near] = [&server, &client].map(|notes| notes.counted.lock().unwrap().unwrap());
+        let is_one_way = metric == Metric::Bandwidth && !bidirectional;
+        assert_eq!((near.sent, near.lost, near.retransmitted), (50, Some(0), 0), "{verb:?} {metric:?}");
+        assert_eq!((far.taken, near.taken), (50, if is_one_way { 0 } else { 50 }), "{verb:?} {metric:?}");
+        assert_eq!(far.lost, (!is_one_way).then_some(0));
+        assert_eq!(client.rows.lock().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_receiver_tells_how_many_messages_came_and_waits_for_no_others() {
+    // Of a burst most find no receive.
+    let options = Options {
+        iterations: 2000,
+        size: 64,
+        rx_depth: 1,
+        tx_depth: 1000,
+        ..unreliable(options(Verb::Send, Metric::Bandwidth))
+    };
+    let (server, client) = noted(&options);
+    let [far, near] = [&server, &client].map(|notes| notes.counted.lock().unwrap().unwrap());
+    assert!(near.lost.unwrap() > 0 && far.dropped > 0, "nothing was lost, so nothing was tested");
+    assert_eq!((near.sent, near.sent - near.lost.unwrap()), (2000, far.taken));
+    let [Row::Bandwidth(came)] = server.rows.lock().unwrap()[..] else { panic!() };
+    let [Row::Bandwidth(went)] = client.rows.lock().unwrap()[..] else { panic!() };
+    assert_eq!((came.iterations, went.iterations), (far.taken, 2000));
+}
+
+#[test]
+fn both_ends_send_over_unreliable_connections_and_neither_waits_for_what_was_lost() {
+    let options = Options {
+        iterations: 2000,
+        size: 64,
+        rx_depth: 1,
+        tx_depth: 1000,
+        bidirectional: true,
+        ..unreliable(options(Verb::Send, Metric::Bandwidth))
+    };
+    let (server, client) = noted(&options);
+    let [far, near] = [&server, &client].map(|notes| notes.counted.lock().unwrap().unwrap());
+    assert!(near.lost.unwrap() + far.lost.unwrap() > 0, "nothing was lost, so nothing was tested");
+    assert_eq!((near.taken, far.taken), (far.sent - far.lost.unwrap(), near.sent - near.lost.unwrap()));
+}
+
 #[test]
 fn options_that_do_not_go_together_are_refused() {
     let of = |verb, metric| Options::new(Test { verb, metric });
@@ -449,6 +509,15 @@ fn options_that_do_not_go_together_are_refused() {
         Options { inline, ..of(Verb::Write, Metric::Bandwidth) },
         Options { inline: Some(8), ..of(Verb::Read, Metric::Bandwidth) },
         Options { tos: 1, ..of(Verb::Write, Metric::Bandwidth) },
+        Options { service: Service::Ud, ..of(Verb::Send, Metric::Bandwidth) },
+        unreliable(of(Verb::Read, Metric::Latency)),
+        unreliable(of(Verb::Atomic { swap: false }, Metric::Bandwidth)),
+        unreliable(Options { all_sizes: true, ..of(Verb::Send, Metric::Latency) }),
+        unreliable(Options { window: Some(1 << 18), ..of(Verb::Write, Metric::Bandwidth) }),
+        unreliable(Options {
+            law: Law::from_settings("timely", &[], BitsPerSec::from_gbps(100)).ok(),
+            ..of(Verb::Write, Metric::Bandwidth)
+        }),
     ];
     for options in wrong {
         let done = perf::run(&options, &Notes::default());
