@@ -194,6 +194,27 @@ fn the_guides_faults_and_bursts_are_told_of_as_it_says() {
 }
 
 #[test]
+fn the_guides_unreliable_connections_lose_what_it_says() {
+    let scratch = Scratch::new("guide-unreliable");
+    let blocks = blocks("scenario.md");
+    let scenario =
+        blocks.iter().find(|block| block.0 == "toml" && block.1.contains("service = \"UC\"")).unwrap();
+    scratch.scenario("readout.toml", &scenario.1);
+    let runs = blocks.iter().filter(|block| block.1.starts_with("$ roci run readout.toml"));
+    let mut shown = 0;
+    for (_, block) in runs {
+        let (command, lines) = block.split_once('\n').unwrap();
+        let arguments: Vec<&str> = command.split_whitespace().skip(2).collect();
+        let printed = text(&scratch.roci(&arguments).stdout);
+        for line in lines.lines().filter(|line| !line.is_empty() && *line != "...") {
+            assert!(printed.lines().any(|printed| printed == line), "{command}: {line} in\n{printed}");
+            shown += 1;
+        }
+    }
+    assert!(shown >= 10, "only {shown} lines were found");
+}
+
+#[test]
 fn the_programs_of_the_page_on_the_endpoint_run() {
     let programs: Vec<_> = blocks("endpoint.md").into_iter().filter(|block| block.0 == "rust").collect();
     assert_eq!(programs.len(), 3);

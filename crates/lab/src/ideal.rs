@@ -121,6 +121,11 @@ impl Frames {
         Self { answer: None, ..Self::new(Op::Write, bytes, mtu, told) }
     }
 
+    /// The same until all has arrived, and nobody answers.
+    pub fn unanswered(self) -> Self {
+        Self { answer: None, ..self }
+    }
+
     /// So many `messages` of these frames, one behind the other, of which the last is answered.
     ///
     /// # Panics

@@ -83,6 +83,8 @@ pub struct Results {
     pub offered: Option<Offered>,
     /// The cycle of ports that stood still in a deadlock; `None` where there was none.
     pub deadlock: Option<Deadlock>,
+    /// Whether queue pairs were unreliable connections.
+    pub is_unreliable: bool,
     /// What the scenario asked for during the run and nothing came of, and laws that let flows send next to nothing, in words.
     pub warnings: Vec<String>,
     /// When the first message was received that takes a receive request (a SEND), its payload in its place.
@@ -255,7 +257,8 @@ pub struct FlowResult {
     pub delivered: u64,
     /// When it was posted.
     pub start: Instant,
-    /// When its completion arrived; [`Instant::NEVER`] while it runs.
+    /// When its completion arrived; [`Instant::NEVER`] while it runs. Over an unreliable connection, when its last message arrived, or of one
+    /// that lost some, when its last packet was sent if that was later.
     pub end: Instant,
     /// How long it takes alone on an idle path, by formula; `None` for a flow without an end.
     pub ideal: Option<Span>,
@@ -267,7 +270,8 @@ pub struct FlowResult {
     pub repeated: u32,
     /// Times that its local ACK timer expired.
     pub timeouts: u32,
-    /// NAKs that it was answered with.
+    /// NAKs that it was answered with. Over an unreliable connection, which has none, messages that were sent and did not come whole; of a
+    /// flow that runs, those on their way are among them.
     pub naks: u32,
     /// RNR NAKs that it was answered with.
     pub rnr_naks: u32,
@@ -333,16 +337,19 @@ pub enum FlowStatus {
     Running,
     /// It completed, with or without success.
     Completed(Status),
+    /// All of it was sent over an unreliable connection, and some of it was lost.
+    Lost,
 }
 
 impl FlowStatus {
     /// It completed with success.
     pub const OK: Self = Self::Completed(Status::Success);
 
-    /// `ok`, `running`, or the completion error's name in IBTA Vol 1 §11.6.2.
+    /// `ok`, `running`, `lost`, or the completion error's name in IBTA Vol 1 §11.6.2.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::Lost => "lost",
             Self::Completed(Status::Success) => "ok",
             Self::Completed(status) => status.name(),
         }

@@ -254,6 +254,9 @@ pub struct QpConfig {
     /// Octets at the front of a receive request that a datagram leaves free, for the header that the world puts there: 40 in verbs (IBTA
     /// Vol 1 §11.4.1.2). The request has to have room for both.
     pub header_room: u8,
+    /// Of an unreliable connection, tell of WRITEs without immediate data as well when all of one has come, by completions of kind
+    /// [`RecvWrite`](crate::CompletionKind::RecvWrite) that bear no request's id: for a world that measures, for verbs have none such.
+    pub tells_writes: bool,
     /// When it is made, which a program is told that opens it.
     pub created: Instant,
     /// What is deferred.
@@ -292,6 +295,7 @@ impl Default for QpConfig {
             probes: false,
             q_key: 0,
             header_room: 0,
+            tells_writes: false,
             created: Instant::ZERO,
             deferred: Deferred::default(),
         }

@@ -341,6 +341,8 @@ pub(crate) struct Profile {
     pub(crate) credits: bool,
     /// Whether a timeout sends a few packets again at first; with go-back-N alone.
     pub(crate) probes: bool,
+    /// Whether WRITEs of an unreliable connection are told when they have come.
+    pub(crate) tells_writes: bool,
     pub(crate) short: ShortWay,
     /// What packets in the middle of a message have in common: of a SEND, of a WRITE, and of the same that ask for an
     /// acknowledgement.
@@ -525,6 +527,7 @@ impl Profile {
             max_dest_rd_atomic: config.max_dest_rd_atomic,
             deferred: config.deferred,
             lone_writes,
+            tells_writes: config.tells_writes && unanswered,
             probes: config.probes && !unanswered && matches!(config.recovery, Recovery::GoBackN),
             credits: config.credits
                 && config.srq.is_none()

@@ -12,7 +12,7 @@ use crate::qp::{Duties, Qp, Standing};
 use crate::queue::NONE;
 use crate::responder::fits_message;
 use crate::token::Purpose;
-use crate::work::{CompletionKind, Status, Tail};
+use crate::work::{Completion, CompletionKind, Status, Tail};
 use roci_units::{Instant, Psn};
 use roci_wire::{Flags, Header, Opcode, Shape};
 
@@ -173,8 +173,27 @@ impl Engine {
             let tail = if has_immediate { Tail::Immediate(header.immediate()) } else { Tail::Plain };
             let kind = if write { CompletionKind::RecvWrite } else { CompletionKind::Recv };
             self.end_recv(slot, Status::Success, tail, header.flags.has(Flags::SOLICITED), kind);
+        } else if self.profile(slot).tells_writes {
+            self.tell_of_write(slot);
         }
         Ok(())
+    }
+
+    /// Tells of a WRITE that nobody posted anything for.
+    fn tell_of_write(&mut self, slot: usize) {
+        let Qp { common, responder, .. } = &self.qps[slot];
+        let completion = Completion {
+            id: u64::MAX,
+            qpn: common.qpn,
+            kind: CompletionKind::RecvWrite,
+            status: Status::Success,
+            length: responder.received,
+            tail: Tail::Plain,
+            solicited: false,
+            original: 0,
+            source: None,
+        };
+        self.tell_receiver(slot, completion);
     }
 
     /// The message goes to `length` octets from `address` on.

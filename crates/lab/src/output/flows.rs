@@ -13,7 +13,7 @@ const HEADER: &str = "name,src,dst,op,control,bytes,start_s,end_s,status,fct_s,i
 /// # Errors
 /// What `out` answers.
 pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
-    writeln!(out, "{HEADER}")?;
+    writeln!(out, "{HEADER}{}", if results.is_unreliable { ",lost" } else { "" })?;
     for flow in &results.flows {
         let FlowRecord {
             name,
@@ -38,15 +38,17 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
             cnps,
             ecn_marked,
             reordered,
+            lost,
         } = FlowRecord::new(flow, results);
         let (name, src, dst) = (quoted(&name), quoted(src), quoted(dst));
         let control = quoted(control);
         let (end_s, fct_s) = (optional(end_s), optional(fct_s));
         let (ideal_fct_s, slowdown) = (optional(ideal_fct_s), optional(slowdown));
+        let lost = lost.map_or_else(String::new, |lost| format!(",{lost}"));
         writeln!(
             out,
             "{name},{src},{dst},{op},{control},{bytes},{start_s},{end_s},{status},{fct_s},{ideal_fct_s},{slowdown},{goodput_bps},\
-             {packets},{retransmitted},{repeated},{timeouts},{naks},{rnr_naks},{cnps},{ecn_marked},{reordered}"
+             {packets},{retransmitted},{repeated},{timeouts},{naks},{rnr_naks},{cnps},{ecn_marked},{reordered}{lost}"
         )?;
     }
     Ok(())

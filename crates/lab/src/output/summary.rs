@@ -146,6 +146,9 @@ pub(crate) struct FlowRecord<'a> {
     pub(crate) cnps: u32,
     pub(crate) ecn_marked: u32,
     pub(crate) reordered: u32,
+    /// Over unreliable connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lost: Option<u32>,
 }
 
 impl<'a> FlowRecord<'a> {
@@ -168,11 +171,12 @@ impl<'a> FlowRecord<'a> {
             retransmitted: flow.retransmitted,
             repeated: flow.repeated,
             timeouts: flow.timeouts,
-            naks: flow.naks,
+            naks: if results.is_unreliable { 0 } else { flow.naks },
             rnr_naks: flow.rnr_naks,
             cnps: flow.cnps,
             ecn_marked: flow.ecn_marked,
             reordered: flow.reordered,
+            lost: results.is_unreliable.then_some(flow.naks),
         }
     }
 }

@@ -91,6 +91,7 @@ pub(crate) fn sample() -> Results {
         links: Vec::new(),
         controls: vec!["dcqcn preset=sigcomm15".into()],
         programs: Vec::new(),
+        is_unreliable: false,
         warnings: Vec::new(),
         first_received: None,
         offered: None,

@@ -23,7 +23,8 @@ impl<'a> FlowSet<'a> {
 
     /// Flows that ended in an error completion.
     pub fn failed(self) -> impl Iterator<Item = &'a FlowResult> {
-        self.flows.iter().filter(|flow| flow.end != Instant::NEVER && flow.fct().is_none())
+        let is_failed = |status| !matches!(status, FlowStatus::OK | FlowStatus::Running | FlowStatus::Lost);
+        self.flows.iter().filter(move |flow| is_failed(flow.status))
     }
 
     /// Flows that had not ended when the run did.

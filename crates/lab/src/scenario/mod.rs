@@ -41,6 +41,7 @@ mod presets;
 pub(crate) mod program;
 mod reach;
 mod read;
+mod reliability;
 pub mod source;
 pub mod switch;
 mod syntax;
@@ -68,7 +69,7 @@ use roci_control::program::Image;
 use roci_fabric::Balancing;
 use roci_fabric::topology::Topology;
 use roci_switch::config::{CUSTOMARY_FRAME, SwitchConfig};
-use roci_transport::Recovery;
+use roci_transport::{Recovery, Service};
 use roci_units::{BitsPerSec, Span};
 use std::path::Path;
 use std::sync::Arc;
@@ -190,10 +191,13 @@ impl Scenario {
         let writes = RegisterWrite::read_all(top, &reading, &transport.control)?;
         let idle = RegisterWrite::notes(&writes, &source, &reading);
         let late = reading.late_note(&source);
-        if stop.is_none() {
+        // What is sent over unreliable connections gets done, wherever it goes.
+        if stop.is_none() && transport.service == Service::Rc {
             let kinds = end::Kinds { classes: switch.classes, losses: losses(top) };
             end::refuse_black_holes(&source, &topology, &faults, &reading, kinds)?;
         }
+        let used = presets::used(&reading.traffic, &transport.control, &reading.controls);
+        reliability::fits(&source, &transport, &reading, used)?;
         let traffic::Reading { mut controls, traffic, traffic_names, .. } = reading;
         // Data may travel on priorities that PAUSE does not hold back.
         let lossless =

@@ -6,10 +6,11 @@ use super::keys;
 use super::program::{Costs, Loaded, PROGRAM, REFUSED, sends};
 use super::reach::Product;
 use super::read::Table;
+use super::reliability;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
-use roci_control::{Context, LAWS, Law, SettingError, Value};
-use roci_transport::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Recovery};
+use roci_control::{Context, Law, SettingError, Value};
+use roci_transport::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Recovery, Service};
 use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 use roci_wire::Layout;
 use roci_wire::layout::Cc;
@@ -57,20 +58,11 @@ fn is_above(one: Value, other: Value) -> bool {
     }
 }
 
-/// The recovery programs by their names.
-const RECOVERIES: [(&str, Recovery); 7] = [
-    ("go-back-n", Recovery::GoBackN),
-    ("irn", Recovery::Irn),
-    ("srnic", Recovery::Srnic),
-    ("reno", Recovery::Reno),
-    ("newreno", Recovery::NewReno),
-    ("sack", Recovery::Sack),
-    ("ndp", Recovery::Ndp),
-];
-
 /// What holds for every queue pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transport {
+    /// The service of queue pairs, RC or UC.
+    pub service: Service,
     /// The recovery program.
     pub recovery: Recovery,
     /// The local ACK timeout; zero: never.
@@ -111,6 +103,7 @@ const LOSSY_TIMEOUT: Span = Span::from_micros(500);
 impl Default for Transport {
     fn default() -> Self {
         Self {
+            service: Service::Rc,
             recovery: Recovery::GoBackN,
             timeout: LOSSLESS_TIMEOUT,
             retry: 7,
@@ -238,12 +231,13 @@ impl Transport {
         let homa = control.is_granted();
         // Homa's priorities let packets of one message overtake each other.
         let plainest = if homa { Recovery::Irn } else { default.recovery };
-        let recovery = recovery(table)?.unwrap_or(plainest);
+        let recovery = reliability::recovery(table)?.unwrap_or(plainest);
         // What is granted or pulled may wait behind others for long, and receivers ask for what is lost sooner than that (Homa
         // §3.7), or tell of what was trimmed at once.
         let receiver_driven = homa || recovery == Recovery::Ndp;
         let timeout = if receiver_driven { RECEIVER_TIMEOUT } else { default.timeout };
         Ok(Self {
+            service: reliability::service(table)?,
             recovery,
             timeout: table.span("timeout")?.unwrap_or(timeout),
             retry: byte(table.number("retry", 0..=7)?, default.retry),
@@ -264,31 +258,6 @@ impl Transport {
                 .unwrap_or(default.initial_window),
             control,
         })
-    }
-}
-
-/// The key `recovery`.
-fn recovery(table: Table<'_>) -> Result<Option<Recovery>, ScenarioError> {
-    match table.text("recovery")? {
-        Some(name)
-            if LAWS.contains(&name.value.as_str()) && !RECOVERIES.iter().any(|(it, _)| *it == name.value) =>
-        {
-            let beside = if name.value == "homa" {
-                "and leave `recovery` out"
-            } else {
-                "and choose a recovery besides"
-            };
-            Err(table.refuse(
-                "recovery",
-                format!("there is no recovery `{0}`: `{0}` is a law of congestion control", name.value),
-                format!(
-                    "set `transport.control = \"{}\"` {beside}; those that exist are {}",
-                    name.value,
-                    listed(RECOVERIES.iter().map(|(name, _)| *name))
-                ),
-            ))
-        }
-        _ => table.word("recovery", &RECOVERIES),
     }
 }
 
@@ -637,7 +606,7 @@ impl Control {
                 "choose a register that can be written".to_owned()
             }
         };
-        let is_recovery = |name| RECOVERIES.iter().any(|(recovery, _)| *recovery == name);
+        let is_recovery = |name| reliability::RECOVERIES.iter().any(|(recovery, _)| *recovery == name);
         let message = match error {
             SettingError::Law { .. } if is_recovery(name) => {
                 let message = format!("`{name}` is a recovery and no law");

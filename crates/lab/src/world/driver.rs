@@ -2,6 +2,7 @@
 
 mod collective;
 mod rpc;
+mod unreliable;
 
 use super::build::law_index;
 use super::profile::Profiles;
@@ -22,6 +23,7 @@ use roci_units::{BitsPerSec, Instant, Psn, Qpn, Random, Span};
 pub(super) use rpc::Rpcs;
 use std::ops::Range;
 use std::sync::Arc;
+use unreliable::Arrivals;
 
 /// A flow whose queue pairs exist. Half a million of them may live at once, so it is small: its result is made when it
 /// ends.
@@ -153,6 +155,8 @@ pub(super) struct Driver {
     pub(super) rpcs: Rpcs,
     /// What takes the SENDs.
     pub(super) receiving: Receiving,
+    /// What has come over unreliable connections.
+    pub(super) arrivals: Arrivals,
     /// When the first receive request ended.
     pub(super) first_received: Option<Instant>,
     seed: u64,
@@ -178,6 +182,7 @@ impl Driver {
             collectives: Collectives::default(),
             rpcs: Rpcs::default(),
             receiving,
+            arrivals: Arrivals::default(),
             first_received: None,
             seed,
         }
@@ -243,6 +248,7 @@ impl Driver {
             ideal: ideal.unwrap_or_default(),
         };
         self.live[place as usize] = Some(live);
+        self.expect_arrivals(now, &live, place);
         self.alive += 1;
         self.begun_octets = self.begun_octets.saturating_add(bytes);
         if !writes.is_empty() {
@@ -391,7 +397,7 @@ impl Driver {
     /// Octets of a flow's payload that have arrived, those of open messages and those beyond a missing packet included. Of the
     /// latter each counts for a full packet.
     fn delivered(&self, hosts: &[Host], live: &Live) -> u64 {
-        if live.is_rpc() {
+        if live.is_rpc() || self.is_unreliable() {
             return live.delivered;
         }
         let src = hosts[at(live.src)].engine.query(live.src_qpn);
@@ -479,7 +485,7 @@ impl Driver {
             retransmitted: counted.retransmitted,
             repeated: counted.repeated,
             timeouts: counted.timeouts,
-            naks: counted.naks,
+            naks: if self.is_unreliable() { self.lost(live) } else { counted.naks },
             rnr_naks: counted.rnr_naks,
             cnps: counted.cnps,
             ecn_marked: counted.ecn_marked,
@@ -512,13 +518,18 @@ impl Driver {
 
     /// Ends a flow: its result is kept and its queue pairs are gone.
     fn end(&mut self, now: Instant, hosts: &mut [Host], place: u32, status: Status) {
+        self.end_as(hosts, place, FlowStatus::Completed(status), now);
+    }
+
+    /// The same as one that ended at `end`.
+    fn end_as(&mut self, hosts: &mut [Host], place: u32, status: FlowStatus, end: Instant) {
         let Some((live, counted)) = self.count(hosts, place as usize) else { return };
         self.live[place as usize] = None;
         self.note_fallen(hosts, &live);
-        if live.op == Op::Read && status == Status::TransportRetryCounterExceeded {
+        if live.op == Op::Read && status == FlowStatus::Completed(Status::TransportRetryCounterExceeded) {
             self.note_slow_read(hosts, &live);
         }
-        let ended = self.close(&live, &counted, FlowStatus::Completed(status), now);
+        let ended = self.close(&live, &counted, status, end);
         if let Some(fct) = ended.result.fct() {
             debug_assert!(
                 fct >= live.ideal,
@@ -530,6 +541,7 @@ impl Driver {
         hosts[at(live.src)].engine.destroy_qp(live.src_qpn).expect("it exists until here");
         hosts[at(live.dst)].engine.destroy_qp(live.dst_qpn).expect("it exists until here");
         self.receiving.forget(live.number);
+        self.forget_arrivals(&live);
         self.ended_octets = self.ended_octets.saturating_add(ended.result.delivered);
         self.ended.push(ended);
         self.vacant.push(place);
@@ -566,6 +578,17 @@ impl Driver {
 
 impl Application for Driver {
     fn completed(&mut self, net: &mut Net, hosts: &mut [Host], host: HostId, completion: &Completion) {
+        let is_received = matches!(completion.kind, CompletionKind::Recv | CompletionKind::RecvWrite);
+        if is_received && self.is_unreliable() {
+            if completion.kind == CompletionKind::Recv {
+                self.received(net, hosts, completion);
+            }
+            self.message_came(net.now(), hosts, host, completion);
+            if self.alive == 0 {
+                net.pause_here();
+            }
+            return;
+        }
         match completion.kind {
             CompletionKind::Recv if self.came(net, hosts, host, completion) => return,
             CompletionKind::Recv => return self.received(net, hosts, completion),
@@ -574,13 +597,19 @@ impl Application for Driver {
         }
         let place = u32::try_from(completion.id).expect("a flow's place");
         let now = net.now();
+        let is_unreliable = self.is_unreliable();
         let Some(Some(live)) = self.live.get_mut(place as usize) else { return };
         if live.depth == 0 {
             return self.sent(net, hosts, place, completion.status);
         }
         live.outstanding -= 1;
         let done = live.left == 0 && live.outstanding == 0;
-        if done || completion.status != Status::Success {
+        if done && completion.status == Status::Success && is_unreliable {
+            self.all_sent(net, hosts, place);
+            if self.alive == 0 {
+                net.pause_here();
+            }
+        } else if done || completion.status != Status::Success {
             self.end(now, hosts, place, completion.status);
             if self.alive == 0 {
                 // It may have been the last: the run ends here, whatever is sampled.

@@ -34,8 +34,8 @@ use crate::program::CLASSES;
 use crate::program::events::Events;
 use crate::results::effect::Goodput;
 use crate::results::{
-    CoreArray, Deadlock, Failure, FaultResult, HostFigures, HostResult, LinkResult, Offered, ProgramResult,
-    Results, SwitchResult, TrafficResult, imbalance,
+    CoreArray, Deadlock, Failure, FaultResult, FlowResult, FlowStatus, HostFigures, HostResult, LinkResult,
+    Offered, ProgramResult, Results, SwitchResult, TrafficResult, imbalance,
 };
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
@@ -54,6 +54,7 @@ use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_fabric::routing::EqualPorts;
 use roci_nic::{Host, Simulated};
+use roci_transport::Service;
 use roci_units::{Instant, Span};
 use sampler::Sampler;
 use std::collections::{BTreeMap, BTreeSet};
@@ -349,15 +350,17 @@ impl<'a> Simulation<'a> {
         self.fabric.nics.application.collectives.next()
     }
 
-    /// Posts the receive requests that are due.
+    /// Posts the receive requests that are due, and gives up flows of which nothing more will come.
     fn receive_due(&mut self, now: Instant) {
         let nics = &mut self.fabric.nics;
         nics.application.receive_due(now, &mut nics.hosts);
+        nics.application.give_up_due(now, &mut nics.hosts);
     }
 
-    /// When the next receive request is due.
+    /// When the next of them is due.
     fn next_receive(&self) -> Instant {
-        self.fabric.nics.application.receiving.next()
+        let driver = &self.fabric.nics.application;
+        driver.receiving.next().min(driver.arrivals.next())
     }
 
     /// Lets the threads of servers go on that are due.
@@ -432,6 +435,7 @@ impl<'a> Simulation<'a> {
         warnings.extend(drops::warning(self.scenario, net));
         warnings.extend(drops::of_hosts(self.scenario, &hosts));
         warnings.extend(without_bitmaps(&hosts));
+        warnings.extend(lost_messages(&flows));
         let scenario = self.scenario;
         let traffic = scenario.traffic.iter().zip(&scenario.traffic_names).zip(of_tables);
         let traffic = traffic.map(|((traffic, name), flows)| TrafficResult {
@@ -461,6 +465,7 @@ impl<'a> Simulation<'a> {
             programs,
             faults,
             rules,
+            is_unreliable: self.scenario.transport.service == Service::Uc,
             offered: Offered::of(&self.scenario.traffic, offered_until),
             deadlock: None,
             warnings,
@@ -622,6 +627,20 @@ fn programs(hosts: &mut [Host], fallen: &[Fallen], places: &[u32]) -> Vec<Progra
         program.failures.truncate(FAULTS_KEPT);
     }
     programs
+}
+
+/// Of messages that were lost over unreliable connections; `None` where there were none.
+fn lost_messages(flows: &[FlowResult]) -> Option<String> {
+    let lost = || flows.iter().filter(|flow| flow.status == FlowStatus::Lost);
+    let (lost, of) = (lost().map(|flow| u64::from(flow.naks)).sum::<u64>(), lost().count());
+    let s = |count: u64| if count == 1 { "" } else { "s" };
+    (lost > 0).then(|| {
+        format!(
+            "{lost} message{} of {of} flow{} did not arrive, and nobody sends them again",
+            s(lost),
+            s(of as u64)
+        )
+    })
 }
 
 /// Of losses that queue pairs recovered from without bitmaps, for there were none left; `None` where there were none such.

@@ -7,6 +7,7 @@ use roci_fabric::Balancing;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_switch::LinkSpec;
+use roci_transport::Service;
 use roci_units::{BitsPerSec, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{IpVersion, Opcode};
@@ -62,6 +63,10 @@ impl<'a> Paths<'a> {
         let wire_octets = |opcode, payload| self.wire_octets(opcode, payload);
         let bytes = job.size.0.min(BYTES_MAX);
         let one = Frames::new(job.common.op, bytes, u32::from(mtu), wire_octets);
+        let is_unanswered = self.scenario.transport.service == Service::Uc;
+        let one = if is_unanswered { one.unanswered() } else { one };
+        // Who waits for no answer posts the next message when one has left.
+        let rounds = if is_unanswered { 1 } else { rounds };
         let all = one.repeated(messages.clamp(1, BYTES_MAX / bytes.max(1)));
         let [one, all] = [one, all].map(|frames| least_completion_time(&self.paths, &frames, sprayed));
         Some(all.max(Span::from_ps(one.as_ps().saturating_mul(rounds))))

@@ -2,7 +2,7 @@
 
 use crate::scenario::Scenario;
 use roci_fabric::packet::HostId;
-use roci_transport::{Deferred, QpConfig};
+use roci_transport::{Deferred, QpConfig, Service};
 use roci_units::Span;
 
 /// Attributes of queue pairs.
@@ -25,6 +25,8 @@ impl Profiles {
     pub(super) fn new(scenario: &Scenario, keys: &[u32]) -> Self {
         let transport = &scenario.transport;
         let common = QpConfig {
+            service: transport.service,
+            tells_writes: true,
             recovery: transport.recovery,
             layout: transport.layout,
             timeout: transport.timeout,
@@ -52,7 +54,12 @@ impl Profiles {
         QpConfig { deferred: self.host(host).deferred, ..self.common }
     }
 
-    /// The local ACK timeout.
+    /// The service of queue pairs.
+    pub(super) fn service(&self) -> Service {
+        self.common.service
+    }
+
+    /// The local ACK timeout; of unreliable connections, how long messages are waited for.
     pub(super) fn timeout(&self) -> Span {
         self.common.timeout
     }

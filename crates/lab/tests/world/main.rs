@@ -21,6 +21,7 @@ mod receiving;
 mod routing;
 #[path = "../support/mod.rs"]
 mod support;
+mod unreliable;
 
 const INCAST: &str = r#"
     [topology]

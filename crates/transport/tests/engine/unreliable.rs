@@ -163,6 +163,22 @@ fn a_key_that_ends_in_the_middle_of_a_message_ends_a_write_and_for_a_buffer_of_o
 }
 
 #[test]
+fn who_measures_is_told_of_writes_that_came_whole() {
+    for tells_writes in [true, false] {
+        let mut pair = Pair::connected(QpConfig { tells_writes, ..unreliable() }).fate(1, Fate::Drop);
+        let operation = write(&pair, 100_000, Tail::Plain);
+        for (id, octets) in [(1, 2 * MTU), (2, 3 * MTU), (3, 0)] {
+            pair.post(Client, request(id, operation, 0, octets));
+        }
+        pair.run();
+        let told: Vec<_> = pair.server.completions.iter().map(|end| (end.kind, end.length)).collect();
+        let whole = [3 * MTU, 0].map(|length| (CompletionKind::RecvWrite, length));
+        assert_eq!(told, if tells_writes { whole.to_vec() } else { Vec::new() });
+        assert_eq!(pair.server.engine.counters(Qpn::new(2)).taken, 2);
+    }
+}
+
+#[test]
 fn a_shared_receive_queue_serves_it_as_well() {
     let engine = |seed| Engine::new(EngineConfig { seed, ..EngineConfig::default() });
     let (mut client, mut server) = (engine(1), engine(2));

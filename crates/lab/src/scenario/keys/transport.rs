@@ -7,6 +7,12 @@ pub static TRANSPORT: Section = section(
     "transport",
     &[
         key(
+            "service",
+            "`\"RC\"` or `\"UC\"`",
+            "`\"RC\"`",
+            "What queue pairs are: reliable connections, or unreliable ones, of which nobody acknowledges or repeats anything ([below](#unreliable-connections)).",
+        ),
+        key(
             "recovery",
             "`\"go-back-n\"`, `\"irn\"`, `\"srnic\"`, `\"reno\"`, `\"newreno\"`, `\"sack\"` or `\"ndp\"`",
             "`\"irn\"` with law `homa`, else `\"go-back-n\"`",
