@@ -131,9 +131,9 @@ Examples:
 
 Metrics of all flows, or of those of one [[traffic]] table (incast:slowdown-p99):
   completion-mean, completion-p99, slowdown-mean, slowdown-p99, goodput, fairness, completed,
-  offered, timeouts
+  offered, timeouts, reordered
 Others:
-  drops, lost, marks, pauses, paused, buffered, queue-mean, queue-p99
+  drops, lost, marks, pauses, paused, buffered, queue-mean, queue-p99, imbalance
 The best are held against the scenario as it is with --seeds [default: 1..5], which the search does
 not use.";
 

@@ -45,13 +45,14 @@ pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
         Metric::MeanCompletion | Metric::P99Completion | Metric::Paused => time(value),
         Metric::Offered | Metric::Goodput => rate(value),
         Metric::Buffered | Metric::QueueMean | Metric::QueueP99 => octets_of(value),
-        Metric::MeanSlowdown | Metric::P99Slowdown | Metric::Fairness => number(value),
+        Metric::MeanSlowdown | Metric::P99Slowdown | Metric::Fairness | Metric::Imbalance => number(value),
         Metric::Completed
         | Metric::Drops
         | Metric::Lost
         | Metric::Marks
         | Metric::Pauses
-        | Metric::Timeouts => match value.fract() == 0.0 {
+        | Metric::Timeouts
+        | Metric::Reordered => match value.fract() == 0.0 {
             true => format!("{value:.0}"),
             false => number(value),
         },

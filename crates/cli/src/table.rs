@@ -30,6 +30,8 @@ use roci_units::Span;
 /// More flows than this are shown by their sizes, more switches summed up.
 const MANY_FLOWS: usize = 24;
 const MANY_SWITCHES: usize = 12;
+/// By so much the use of equal ports may differ in its imbalance and say nothing of how they were chosen.
+pub(crate) const BY_CHANCE: f64 = 0.1;
 /// The place of a flow's goodput among the columns.
 const GOODPUT: usize = 7;
 
@@ -399,9 +401,7 @@ fn switches(results: &Results) -> Table {
         all.paused += switch.paused;
         all.max_buffer_bytes = all.max_buffer_bytes.max(switch.max_buffer_bytes);
     }
-    // Of those that choose, the mean: the most uneven of many is so by chance.
-    let uneven: Vec<f64> = results.switches.iter().filter_map(|switch| switch.imbalance).collect();
-    all.imbalance = chooses.then(|| uneven.iter().sum::<f64>() / float(uneven.len() as u64));
+    all.imbalance = results.imbalance();
     table.add_row(row(&all));
     table
 }
@@ -436,6 +436,8 @@ const fn heading(metric: Metric) -> &'static str {
         Metric::Buffered => "most buffered",
         Metric::QueueMean => "deepest queue, mean",
         Metric::Timeouts => "timeouts",
+        Metric::Reordered => "reordered",
+        Metric::Imbalance => "imbalance",
     }
 }
 
@@ -467,8 +469,17 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
             Metric::QueueMean | Metric::QueueP99 => {
                 results.iter().any(|results| results.deepest().is_some_and(|(mean, _)| mean > 0.0))
             }
+            // What was chosen in the same way is as uneven as before, but for chance.
+            Metric::Imbalance => {
+                let means = sums.iter().filter_map(|sum| sum.values.iter().find(|(it, _)| *it == metric)?.1);
+                let (least, most) = means.fold((f64::MAX, 0.0), |(least, most): (f64, f64), it| {
+                    (least.min(it.mean), most.max(it.mean))
+                });
+                most - least > BY_CHANCE
+            }
             // Few runs have any.
             Metric::Timeouts => results.iter().any(|results| results.timeouts() > 0),
+            Metric::Reordered => results.iter().any(|results| results.all().reordered() > 0),
             Metric::Lost => results.iter().any(|results| results.lost() > 0),
             Metric::Paused => results.iter().any(|results| results.paused() > Span::ZERO),
             _ => true,

@@ -330,7 +330,7 @@ fn a_deadlock_exits_with_1_and_leaves_what_led_to_it() {
     assert_eq!(output.status.code(), Some(1));
     let message = text(&output.stderr);
     assert!(message.contains("1 of 2 runs failed, 1 in a deadlock, the first: switch.pfc=true"), "{message}");
-    let heading = ",deadlocks,timeouts,queue_mean_bytes,queue_p99_bytes,stop,switch.pfc,configuration,";
+    let heading = ",deadlocks,timeouts,queue_mean_bytes,queue_p99_bytes,reordered,imbalance,stop,switch.pfc,configuration,";
     let csv = text(&scratch.read("out/ring-sweep/comparison.csv"));
     assert!(csv.lines().next().unwrap().contains(heading), "{csv}");
 }

@@ -449,11 +449,15 @@ pub enum Metric {
     QueueP99,
     /// Times that local ACK timers expired.
     Timeouts,
+    /// Data packets that arrived after one with a higher PSN.
+    Reordered,
+    /// How unevenly switches used their ports of equal cost, on the mean.
+    Imbalance,
 }
 
 impl Metric {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Completed,
         Self::MeanCompletion,
         Self::P99Completion,
@@ -471,6 +475,8 @@ impl Metric {
         Self::QueueMean,
         Self::QueueP99,
         Self::Timeouts,
+        Self::Reordered,
+        Self::Imbalance,
     ];
 
     /// Its value for a run; `None` where the run yields none, such as a completion time without a completion.
@@ -488,7 +494,8 @@ impl Metric {
             | Self::Offered
             | Self::Goodput
             | Self::Fairness
-            | Self::Timeouts => self.of_flows(results.all()),
+            | Self::Timeouts
+            | Self::Reordered => self.of_flows(results.all()),
             Self::Drops => sum(|switch| switch.drops),
             Self::Lost => Some(results.lost() as f64),
             Self::Marks => sum(|switch| switch.ecn_marks),
@@ -503,6 +510,7 @@ impl Metric {
             }
             Self::QueueMean => results.deepest().map(|(mean, _)| mean),
             Self::QueueP99 => results.deepest().map(|(_, p99)| p99 as f64),
+            Self::Imbalance => results.imbalance(),
         }
     }
 
@@ -518,6 +526,7 @@ impl Metric {
                 | Self::Buffered
                 | Self::QueueMean
                 | Self::QueueP99
+                | Self::Imbalance
         )
     }
 
@@ -534,6 +543,7 @@ impl Metric {
             Self::Goodput => flows.total_goodput_bps(),
             Self::Fairness => flows.fairness(),
             Self::Timeouts => Some(flows.timeouts() as f64),
+            Self::Reordered => Some(flows.reordered() as f64),
             _ => None,
         }
     }

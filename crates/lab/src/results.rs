@@ -207,6 +207,13 @@ impl Results {
         self.switches.iter().map(|switch| switch.paused).chain(hosts).fold(Span::ZERO, |sum, of| sum + of)
     }
 
+    /// How unevenly its switches used their ports of equal cost: the mean over those that sent by any, since the most uneven of many is so
+    /// by chance. `None` where none did.
+    pub fn imbalance(&self) -> Option<f64> {
+        let of: Vec<f64> = self.switches.iter().filter_map(|switch| switch.imbalance).collect();
+        (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64)
+    }
+
     /// Flows that had no end, as in a closed loop without a count, and ran until the run stopped.
     pub fn endless(&self) -> usize {
         self.all().endless()

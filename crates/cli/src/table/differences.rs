@@ -1,6 +1,6 @@
 //! What is printed of several configurations: how much each differs from the first one with the same flows, seed by seed.
 
-use super::{fit, heading, table};
+use super::{BY_CHANCE, fit, heading, table};
 use crate::format::{difference, or_dash};
 use roci_lab::batch::{Difference, Group, Metric, Names};
 use roci_lab::results::Results;
@@ -27,7 +27,10 @@ fn against_one(names: &Names<'_>, differences: &[Difference<'_>]) -> String {
     // What no setting changed with any seed, such as drops where nothing is ever dropped, has no column.
     let differs = |metric: &Metric| {
         let mut values = differences.iter().flat_map(|it| &it.values).filter(|(it, _)| it == metric);
-        values.any(|(_, value)| value.is_some_and(|it| it.min != 0.0 || it.max != 0.0))
+        values.any(|(_, value)| match metric {
+            Metric::Imbalance => value.is_some_and(|it| it.mean.abs() > BY_CHANCE),
+            _ => value.is_some_and(|it| it.min != 0.0 || it.max != 0.0),
+        })
     };
     let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(differs).collect();
     let of = if first.traffic.is_some() { ", of each table of traffic" } else { "" };

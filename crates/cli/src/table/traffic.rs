@@ -42,7 +42,7 @@ pub(super) fn side_by_side(names: &Names<'_>, sums: &[Sum<'_>]) -> String {
         let values = sums.iter().flat_map(|sum| &sum.values).filter(|(it, _)| it == metric);
         let mut known = values.filter_map(|(_, value)| value.as_ref());
         match metric {
-            Metric::Timeouts => known.any(|timeouts| timeouts.mean > 0.0),
+            Metric::Timeouts | Metric::Reordered => known.any(|count| count.mean > 0.0),
             _ => known.next().is_some(),
         }
     };

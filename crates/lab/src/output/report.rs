@@ -352,6 +352,37 @@ mod tests {
     }
 
     #[test]
+    fn order_and_balance_are_compared_and_the_page_leaves_them_out_where_no_run_tells_of_them() {
+        let mut results = sample();
+        results.flows.iter_mut().for_each(|flow| flow.reordered = 0);
+        let told = |results: &Results| {
+            let runs = [Run { label: "a", configuration: "a", folder: None, results }; 2];
+            let (mut csv, mut page) = (Vec::new(), Vec::new());
+            write_comparison_csv(&mut csv, &runs).unwrap();
+            write_comparison(&mut page, "a against a", &runs).unwrap();
+            let csv = String::from_utf8(csv).unwrap();
+            let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+            let cells = ["reordered", "imbalance"].map(|wanted| {
+                let place = rows[0].iter().position(|name| *name == wanted).unwrap();
+                rows[1][place].to_owned()
+            });
+            let page = data(std::str::from_utf8(&page).unwrap()).to_string();
+            (cells, ["reordered", "imbalance"].map(|name| page.contains(&format!("[\"{name}\""))))
+        };
+        assert_eq!(told(&results), (["0", ""].map(str::to_owned), [false, false]));
+        results.flows[1].reordered = 5;
+        results.flows[3].reordered = 2;
+        results.switches[0].imbalance = Some(0.5);
+        assert_eq!(
+            told(&results),
+            (["7", "0.5"].map(str::to_owned), [true, true]),
+            "of one switch that chooses"
+        );
+        results.switches[1].imbalance = Some(1.0);
+        assert_eq!(told(&results).0[1], "0.75", "the mean of both");
+    }
+
+    #[test]
     fn a_comparison_has_a_column_for_each_key_that_was_set() {
         let with = |set: &[(&str, &str)]| Results {
             overrides: set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
@@ -369,7 +400,7 @@ mod tests {
             String::from_utf8(csv).unwrap()
         };
         let told = csv(&[run(&one), run(&other)]);
-        let ends: Vec<&str> = told.lines().map(|line| line.splitn(30, ',').last().unwrap()).collect();
+        let ends: Vec<&str> = told.lines().map(|line| line.splitn(32, ',').last().unwrap()).collect();
         let begin = [
             "switch.ecn.kmin,transport.control,configuration,",
             "50KB,,a,",
@@ -380,7 +411,7 @@ mod tests {
             assert!(end.starts_with(begin), "{end}");
         }
         let plain = csv(&[run(&sample())]);
-        assert!(plain.lines().next().unwrap().contains(",queue_p99_bytes,configuration,paired_seeds,"));
+        assert!(plain.lines().next().unwrap().contains(",reordered,imbalance,configuration,paired_seeds,"));
     }
 
     #[test]

@@ -85,6 +85,11 @@ impl<'a> FlowSet<'a> {
     pub fn timeouts(self) -> u64 {
         self.flows.iter().map(|flow| u64::from(flow.timeouts)).sum()
     }
+
+    /// Data packets that arrived after one with a higher PSN.
+    pub fn reordered(self) -> u64 {
+        self.flows.iter().map(|flow| u64::from(flow.reordered)).sum()
+    }
 }
 
 /// Whether two flows are of one closed loop that has no end.

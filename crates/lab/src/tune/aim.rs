@@ -59,6 +59,8 @@ const WORDS: [(&str, Metric); Metric::ALL.len()] = [
     ("queue-mean", Metric::QueueMean),
     ("queue-p99", Metric::QueueP99),
     ("timeouts", Metric::Timeouts),
+    ("reordered", Metric::Reordered),
+    ("imbalance", Metric::Imbalance),
 ];
 
 impl Aim {

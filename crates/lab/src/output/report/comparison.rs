@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// What many comparisons have nothing to say of: failures, of flows, links and programs, loads by the clock, fairness among flows of
-/// one size, depths of queues. The page shows them where some run does.
-const SOMETIMES: [&str; 11] = [
+/// one size, depths of queues, packets that overtake, ports of equal cost. The page shows them where some run does.
+const SOMETIMES: [&str; 13] = [
     "failed",
     "lost",
     "offered_bps",
@@ -23,12 +23,14 @@ const SOMETIMES: [&str; 11] = [
     "timeouts",
     "queue_mean_bytes",
     "queue_p99_bytes",
+    "reordered",
+    "imbalance",
 ];
 
 /// The table's columns: heading, name in `comparison.csv`, unit, and how a run's value is found.
 type Column = (&'static str, &'static str, Unit, fn(&Results) -> Cell);
 
-const COLUMNS: [Column; 27] = [
+const COLUMNS: [Column; 29] = [
     ("flows", "flows", Unit::Count, |r| r.flows.len().into()),
     ("completed", "completed", Unit::Count, |r| r.completed().count().into()),
     ("failed", "failed", Unit::Count, |r| r.failed().count().into()),
@@ -61,6 +63,8 @@ const COLUMNS: [Column; 27] = [
     ("timeouts", "timeouts", Unit::Count, |r| r.timeouts().into()),
     ("deepest queue, mean", "queue_mean_bytes", Unit::Bytes, |r| r.deepest().map(|(mean, _)| mean).into()),
     ("p99", "queue_p99_bytes", Unit::Bytes, |r| r.deepest().map_or(Cell::None, |(_, p99)| Cell::from(p99))),
+    ("reordered", "reordered", Unit::Count, |r| r.all().reordered().into()),
+    ("imbalance", "imbalance", Unit::Number, |r| r.imbalance().into()),
 ];
 
 pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 /// What is told of the flows of a table: heading, name in `comparison-traffic.csv`, unit, and how it is found.
 type Figure = (&'static str, &'static str, Unit, fn(FlowSet<'_>) -> Cell);
 
-const FIGURES: [Figure; 16] = [
+const FIGURES: [Figure; 17] = [
     ("flows", "flows", Unit::Count, |flows| flows.flows.len().into()),
     ("completed", "completed", Unit::Count, |flows| flows.completed().count().into()),
     ("failed", "failed", Unit::Count, |flows| flows.failed().count().into()),
@@ -29,10 +29,11 @@ const FIGURES: [Figure; 16] = [
     ("max", "slowdown_max", Unit::Factor, |flows| flows.slowdowns().max().into()),
     ("sent again", "retransmitted", Unit::Count, |flows| flows.retransmitted().into()),
     ("timeouts", "timeouts", Unit::Count, |flows| flows.timeouts().into()),
+    ("reordered", "reordered", Unit::Count, |flows| flows.reordered().into()),
 ];
 
 /// What the page leaves out where no run has any.
-const SOMETIMES: [&str; 4] = ["failed", "offered_bps", "fairness", "timeouts"];
+const SOMETIMES: [&str; 5] = ["failed", "offered_bps", "fairness", "timeouts", "reordered"];
 
 /// Whether some run has several tables: of a single one all is told that is told of its flows.
 pub(crate) fn are_several(runs: &[Run<'_>]) -> bool {
