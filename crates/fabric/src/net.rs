@@ -454,6 +454,16 @@ impl Net {
         &self.switches[switch as usize]
     }
 
+    /// Has a switch go by the thresholds of `config` from now on: where it marks, both α, and where neighbours may go on.
+    ///
+    /// # Errors
+    /// When they make no sense.
+    pub fn set_thresholds(&mut self, switch: u32, config: &SwitchConfig) -> Result<(), ConfigError> {
+        let rates: Vec<BitsPerSec> =
+            self.switch_ports(switch).map(|port| self.class(port).spec.rate).collect();
+        self.switches[switch as usize].set_thresholds(&mut self.ports, config, rates.into_iter())
+    }
+
     /// The ports of a switch, in the order of the graph's links.
     pub fn switch_ports(&self, switch: u32) -> std::ops::Range<u32> {
         self.first_ports[switch as usize]..self.first_ports[switch as usize + 1]

@@ -11,6 +11,8 @@ use crate::shares::{Quanta, Turns};
 use alloc::vec::Vec;
 use roci_units::{Random, Ratio};
 
+mod thresholds;
+
 /// What became of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -276,33 +278,6 @@ impl Switch {
             switch.set_marking(port, config.marking_at(link.rate))?;
         }
         Ok(switch)
-    }
-
-    /// Sets the marking of one port; `None` turns it off.
-    ///
-    /// # Errors
-    /// When the line makes no sense, or there are already 255 different ones.
-    pub fn set_marking<L>(&mut self, port: &mut Port<L>, red: Option<Red>) -> Result<(), ConfigError> {
-        let Some(red) = red else {
-            port.red = 0;
-            return Ok(());
-        };
-        if !red.is_valid() {
-            return Err(ConfigError::Marking);
-        }
-        let known = self.red.iter().chain(&self.more_reds).position(|known| *known == red);
-        let place = known.unwrap_or_else(|| match self.red {
-            None => {
-                self.red = Some(red);
-                0
-            }
-            Some(_) => {
-                self.more_reds.push(red);
-                self.more_reds.len()
-            }
-        });
-        port.red = u8::try_from(place + 1).map_err(|_| ConfigError::Marking)?;
-        Ok(())
     }
 
     /// Octets in the buffer.

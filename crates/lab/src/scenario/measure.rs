@@ -4,6 +4,7 @@ use super::keys;
 use super::program::Loaded;
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source};
+use super::thresholds;
 use super::topology::Names;
 use super::traffic::{Reading, controls_of};
 use super::transport::Control;
@@ -88,7 +89,8 @@ impl RegisterWrite {
                     format!("write {}", registers().example()),
                 ));
             };
-            for entry in entries {
+            for entry in entries.iter().filter(|entry| !thresholds::is_of_switches(&entry.key)) {
+                thresholds::refuse_unquoted(table.source, index, entry)?;
                 let bare = entry.key.strip_prefix(PREFIX).unwrap_or(&entry.key);
                 if let Some(word) = bare.strip_prefix("context.") {
                     return Err(table.source.error(

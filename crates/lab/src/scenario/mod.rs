@@ -9,6 +9,7 @@
 //! | `syntax` | what to do about a text that is not TOML |
 //! | `read` | reading one table |
 //! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`], `application`, `machine` | the tables |
+//! | [`thresholds`] | what `[[at]]` writes to switches |
 //! | `program` | programs as congestion control |
 //! | `file` | files that a scenario names |
 //! | `end` | whether a scenario can come to an end |
@@ -45,6 +46,7 @@ mod reliability;
 pub mod source;
 pub mod switch;
 mod syntax;
+pub mod thresholds;
 mod together;
 mod topology;
 mod traffic;
@@ -59,6 +61,7 @@ pub use measure::{Measure, RegisterWrite};
 pub use nic::{Nic, NicConfig, NicModel};
 pub use source::{Located, Origin, Place, ScenarioError, Source};
 pub use switch::{Classes, Switch};
+pub use thresholds::SwitchWrite;
 pub use transport::{Control, Setting, Transport};
 
 use crate::traffic::spec::{ControlIndex, Traffic};
@@ -109,6 +112,8 @@ pub struct Scenario {
     pub faults: Faults,
     /// Registers that are written during the run, in the order of time.
     pub writes: Vec<RegisterWrite>,
+    /// Thresholds of switches that are written during the run, in the order of time.
+    pub switch_writes: Vec<SwitchWrite>,
     /// What a user should know of its tables, and of how they go together.
     own_notes: Vec<String>,
     /// The text that it came from.
@@ -189,7 +194,7 @@ impl Scenario {
         machine.fits(&source, &reading, &topology.graph.hosts, &nic)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
         let writes = RegisterWrite::read_all(top, &reading, &transport.control)?;
-        let idle = RegisterWrite::notes(&writes, &source, &reading);
+        let mut idle = RegisterWrite::notes(&writes, &source, &reading);
         let late = reading.late_note(&source);
         // What is sent over unreliable connections gets done, wherever it goes.
         if stop.is_none() && transport.service == Service::Rc {
@@ -222,6 +227,8 @@ impl Scenario {
         let told = if switch.int { frame::telemetry(reach.most_switches) } else { 0 };
         switch.set_max_frame(frame + told);
         switch.fits(switch_table, top, &topology.graph)?;
+        let switch_writes = SwitchWrite::read_all(top, &switch, &topology.graph, &names)?;
+        idle.extend(SwitchWrite::notes(&switch_writes, &source, stop));
         let max_frame = switch.config.max_frame.max(CUSTOMARY_FRAME);
         if switch.config.pfc.is_some() {
             nic.fits(nic_table, &topology.graph, max_frame)?;
@@ -251,6 +258,7 @@ impl Scenario {
             measure,
             faults,
             writes,
+            switch_writes,
             topology,
             own_notes: Vec::new(),
             source: source.clone(),

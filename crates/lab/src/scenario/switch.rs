@@ -239,14 +239,10 @@ impl Switch {
         name: &str,
         table: Option<Table<'_>>,
     ) -> Result<(), ScenarioError> {
-        let (Some(table), Some(pfc)) = (table, &config.pfc) else { return Ok(()) };
-        let shared = u128::from(config.buffer.0 - needed);
-        let share = shared * u128::from(pfc.alpha.numerator()) / u128::from(pfc.alpha.denominator());
-        let most = u128::from(pfc.reserve.0) + share;
-        if pfc.resume == Pfc::default().resume || u128::from(pfc.resume.0) < most {
+        let (Some(table), Some(pfc), Some(most)) = (table, &config.pfc, Self::never_resumes(config, needed))
+        else {
             return Ok(());
-        }
-        let most = Bytes(u64::try_from(most).unwrap_or(u64::MAX));
+        };
         let message = format!(
             "`switch.pfc.resume`, {}, is not below the highest threshold of switch `{name}`, {most}: its neighbours could \
              only send again once it held nothing of theirs",
@@ -259,6 +255,16 @@ impl Switch {
             Some(Detail::Table(pfc)) if pfc.get("resume").is_some() => pfc.refuse("resume", message, remedy),
             _ => table.refuse("on", message, remedy),
         })
+    }
+
+    /// The highest threshold of a switch, where `resume` is not below it; `needed` of its buffer is not shared.
+    pub(super) fn never_resumes(config: &SwitchConfig, needed: u64) -> Option<Bytes> {
+        let pfc = config.pfc.as_ref()?;
+        let shared = u128::from(config.buffer.0.saturating_sub(needed));
+        let share = shared * u128::from(pfc.alpha.numerator()) / u128::from(pfc.alpha.denominator());
+        let most = u128::from(pfc.reserve.0) + share;
+        let never = pfc.resume != Pfc::default().resume && u128::from(pfc.resume.0) >= most;
+        never.then(|| Bytes(u64::try_from(most).unwrap_or(u64::MAX)))
     }
 
     /// Reads `[switch]`.
@@ -404,7 +410,7 @@ fn config(table: Table<'_>, base: &SwitchConfig) -> Result<SwitchConfig, Scenari
     Ok(config)
 }
 
-fn read_pfc(table: Table<'_>, base: Pfc) -> Result<Pfc, ScenarioError> {
+pub(super) fn read_pfc(table: Table<'_>, base: Pfc) -> Result<Pfc, ScenarioError> {
     let words = [("usual", Headroom::Usual), ("exact", Headroom::Exact)];
     let word = table.get("headroom").and_then(super::tree::Node::scalar);
     let headroom = match words.iter().find(|(name, _)| word.as_deref() == Some(name)) {
@@ -420,7 +426,7 @@ fn read_pfc(table: Table<'_>, base: Pfc) -> Result<Pfc, ScenarioError> {
     })
 }
 
-fn read_ecn(table: Table<'_>, base: Red) -> Result<Red, ScenarioError> {
+pub(super) fn read_ecn(table: Table<'_>, base: Red) -> Result<Red, ScenarioError> {
     const MOST: u64 = 4_000_000_000;
     if let Some(step) = table.bytes("step", 0..=MOST)? {
         if let Some(line) = ["kmin", "kmax", "pmax"].into_iter().find(|key| table.get(key).is_some()) {

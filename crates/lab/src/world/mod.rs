@@ -121,6 +121,8 @@ struct Simulation<'a> {
     sampler: Sampler,
     /// How many of the scenario's register writes have been made.
     written: usize,
+    /// How many of its writes to switches.
+    thresholds: usize,
     /// Flows, by their numbers, whose programs were replaced for them alone, each with the writes that did it.
     own_programs: BTreeMap<u32, Vec<usize>>,
     /// What is to be told of the run: writes that nobody took, flows that may send next to nothing.
@@ -179,6 +181,7 @@ impl<'a> Simulation<'a> {
             fabric,
             jobs: jobs.peekable(),
             written: 0,
+            thresholds: 0,
             own_programs: BTreeMap::new(),
             warnings: Vec::new(),
             delivered: (0, 0),

@@ -1,9 +1,9 @@
-//! Registers of laws that a scenario writes while traffic runs (`[[at]]`).
+//! Registers of laws and thresholds of switches that a scenario writes while traffic runs (`[[at]]`).
 
 use super::Simulation;
 use super::build::replacement;
 use crate::output::digits::time;
-use crate::scenario::RegisterWrite;
+use crate::scenario::{RegisterWrite, SwitchWrite};
 use crate::traffic::JobId;
 use roci_control::{Image, Law};
 use roci_fabric::packet::HostId;
@@ -16,11 +16,20 @@ type Ends = [(HostId, Qpn); 2];
 impl Simulation<'_> {
     /// When the next write is due.
     pub(super) fn next_write(&self) -> Instant {
-        self.scenario.writes.get(self.written).map_or(Instant::NEVER, |write| write.time)
+        let register = self.scenario.writes.get(self.written).map(|write| write.time);
+        let switch = self.scenario.switch_writes.get(self.thresholds).map(|write| write.time);
+        register.into_iter().chain(switch).min().unwrap_or(Instant::NEVER)
     }
 
     /// Makes the writes that are due.
     pub(super) fn write_due(&mut self, now: Instant) {
+        while let Some(write) = self.scenario.switch_writes.get(self.thresholds).filter(|it| it.time <= now) {
+            self.thresholds += 1;
+            for (switch, config) in &write.configs {
+                let set = self.fabric.net.set_thresholds(*switch, config);
+                debug_assert!(set.is_ok(), "it was judged before the run: {set:?}");
+            }
+        }
         while let Some(write) = self.scenario.writes.get(self.written).filter(|write| write.time <= now) {
             self.written += 1;
             self.write(now, write);
@@ -32,6 +41,12 @@ impl Simulation<'_> {
     pub(super) fn tell_of_writes_to_come(&mut self) {
         let stop = self.stop();
         let end = time(self.fabric.net.now().as_secs_f64());
+        let to_switches = self.scenario.switch_writes.get(self.thresholds..).unwrap_or_default();
+        for SwitchWrite { time: at, .. } in to_switches.iter().filter(|write| write.time <= stop) {
+            self.warnings.push(format!(
+                "no packet met what `[[at]]` writes to switches at {at}: the run was over after {end}"
+            ));
+        }
         let to_come = self.scenario.writes.get(self.written..).unwrap_or_default();
         let untold = to_come.iter().filter(|write| write.time <= stop && !write.early);
         for RegisterWrite { time: at, register, .. } in untold {

@@ -22,6 +22,7 @@ mod routing;
 #[path = "../support/mod.rs"]
 mod support;
 mod unreliable;
+mod thresholds;
 
 const INCAST: &str = r#"
     [topology]

@@ -248,6 +248,28 @@ fn only_packets_that_understand_ecn_are_marked() {
 }
 
 #[test]
+fn thresholds_may_change_while_packets_wait() {
+    let step = |octets| Some(Red { kmin: Bytes(octets), kmax: Bytes(octets), pmax: Ratio::ONE });
+    let config = SwitchConfig { ecn: step(1_000), ..lossless(90_000) };
+    let mut bench = Bench::new(&config);
+    for _ in 0..6 {
+        assert!(!bench.admit(1, data(1_000)).pause, "an eighth of the free buffer is more");
+    }
+    let marked = |bench: &mut Bench| bench.dequeue(1).map(|departure| bench.frame(departure).ce);
+    assert_eq!(marked(&mut bench), Some(true));
+    let mut later = SwitchConfig { ecn: step(3_000), ..config.clone() };
+    later.pfc.as_mut().unwrap().alpha = Ratio::new(1, 1_000);
+    // More lines than a switch can know at once, one after the other.
+    for octets in (3_000..3_300).rev() {
+        let thresholds = SwitchConfig { ecn: step(octets), ..later.clone() };
+        bench.switch.set_thresholds(&mut bench.ports, &thresholds, [LINK.rate; 4].into_iter()).unwrap();
+    }
+    assert_eq!([(); 3].map(|()| marked(&mut bench)), [true, false, false].map(Some));
+    assert!(bench.admit(1, data(1_000)).pause, "a thousandth is less");
+    assert_eq!(bench.switch.counters(1).marked, 2);
+}
+
+#[test]
 fn a_full_queue_trims_to_the_header_and_headers_go_first() {
     let config = SwitchConfig {
         buffer: Bytes(1_000_000),

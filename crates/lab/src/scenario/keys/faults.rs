@@ -187,7 +187,7 @@ pub static CNP: Section = section(
     ],
 );
 
-/// A register that is written during the run.
+/// What is written during the run: registers of laws, and thresholds of switches.
 pub static AT: Section = section(
     "at",
     &[
@@ -196,7 +196,13 @@ pub static AT: Section = section(
             "set",
             "a table, such as `{ \"transport.control.g\" = \"1/128\" }`",
             "required",
-            "Which registers, and their new values.",
+            "Which registers of laws and thresholds of switches, and their new values.",
+        ),
+        key(
+            "switches",
+            "a list of switches' names, in which `*` stands for any characters",
+            "all switches",
+            "Whose thresholds, where `set` has some of switches.",
         ),
         key(
             "flow",
