@@ -5,7 +5,7 @@ use super::keys;
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Kind, Node};
-use roci_fabric::graph::Graph;
+use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::explicit::{Explicit, NamedLink};
 use roci_fabric::topology::fat_tree::{FatTree, Form};
@@ -40,7 +40,7 @@ pub(super) fn read(source: &Source, node: &Node) -> Result<Topology, ScenarioErr
                 bottleneck: table.rate("bottleneck")?.unwrap_or(rate),
                 delay: delay(table)?,
             };
-            built(table, dumbbell.build())
+            delayed(table, "bottleneck_delay", "", built(table, dumbbell.build())?)
         }
         "tree" => {
             let table = open(&keys::TREE)?;
@@ -54,7 +54,7 @@ pub(super) fn read(source: &Source, node: &Node) -> Result<Topology, ScenarioErr
                 uplink: table.rate("uplink")?.unwrap_or(rate),
                 delay: delay(table)?,
             };
-            built(table, tree.build())
+            delayed(table, "uplink_delay", "", built(table, tree.build())?)
         }
         "leaf-spine" => {
             let table = open(&keys::LEAF_SPINE)?;
@@ -66,7 +66,7 @@ pub(super) fn read(source: &Source, node: &Node) -> Result<Topology, ScenarioErr
                 fabric_rate: table.rate("fabric_rate")?,
                 delay: delay(table)?,
             };
-            built(table, shape.build())
+            delayed(table, "fabric_delay", "", built(table, shape.build())?)
         }
         "fat-tree" => {
             let table = open(&keys::FAT_TREE)?;
@@ -77,7 +77,8 @@ pub(super) fn read(source: &Source, node: &Node) -> Result<Topology, ScenarioErr
                 core_rate: table.rate("core_rate")?,
                 delay: delay(table)?,
             };
-            built(table, tree.build())
+            let topology = delayed(table, "fabric_delay", "", built(table, tree.build())?)?;
+            delayed(table, "core_delay", "core", topology)
         }
         _ => Err(any.unknown_word("kind", &kind, KINDS.into_iter())),
     }
@@ -93,6 +94,26 @@ fn rate(table: Table<'_>) -> Result<roci_units::BitsPerSec, ScenarioError> {
 
 fn delay(table: Table<'_>) -> Result<roci_units::Span, ScenarioError> {
     table.require("delay", table.span("delay")?)
+}
+
+/// `topology` with the delay that `key` gives to the links between switches, of which one is called `prefix…`.
+fn delayed(
+    table: Table<'_>,
+    key: &str,
+    prefix: &str,
+    mut topology: Topology,
+) -> Result<Topology, ScenarioError> {
+    let Some(delay) = table.span(key)? else { return Ok(topology) };
+    let Graph { hosts, switches, links } = &mut topology.graph;
+    let name = |node: NodeId| (node.0 as usize).checked_sub(hosts.len()).map(|place| &switches[place]);
+    for link in links {
+        if let (Some(a), Some(b)) = (name(link.a), name(link.b))
+            && [a, b].iter().any(|name| name.starts_with(prefix))
+        {
+            link.delay = delay;
+        }
+    }
+    Ok(topology)
 }
 
 fn fat_tree_form(table: Table<'_>) -> Result<Form, ScenarioError> {
@@ -359,5 +380,58 @@ pub(super) fn items(node: &Node) -> &[Node] {
     match &node.kind {
         Kind::Array(items) => items,
         _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::Scenario;
+    use roci_units::Span;
+    use std::collections::BTreeSet;
+
+    fn scenario(shape: &str) -> Scenario {
+        let text = format!(
+            "[topology]\nrate = \"10Gb/s\"\ndelay = \"1us\"\n{shape}\n[transport]\ncontrol = \"nscc\"\n\
+             [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n"
+        );
+        Scenario::parse(&text, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The kinds of links, by what their ends are called without a number, and their delays.
+    fn delays(shape: &str) -> Vec<String> {
+        let graph = scenario(shape).topology.graph;
+        let names: Vec<&str> = graph.hosts.iter().chain(&graph.switches).map(String::as_str).collect();
+        let kind = |node: u32| names[node as usize].trim_end_matches(|c: char| c.is_ascii_digit());
+        let line =
+            |link: &roci_fabric::graph::Link| format!("{}-{} {}", kind(link.a.0), kind(link.b.0), link.delay);
+        graph.links.iter().map(line).collect::<BTreeSet<String>>().into_iter().collect()
+    }
+
+    #[test]
+    fn links_between_switches_have_the_delay_of_their_tier() {
+        let tree = "kind = \"fat-tree\"\nk = 4";
+        assert_eq!(delays(tree), ["agg-core 1us", "h-tor 1us", "tor-agg 1us"]);
+        let far = "fabric_delay = \"2us\"";
+        assert_eq!(delays(&format!("{tree}\n{far}")), ["agg-core 2us", "h-tor 1us", "tor-agg 2us"]);
+        let core = "core_delay = \"5us\"";
+        assert_eq!(delays(&format!("{tree}\n{core}\n{far}")), ["agg-core 5us", "h-tor 1us", "tor-agg 2us"]);
+        let leaves = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2";
+        assert_eq!(delays(&format!("{leaves}\n{far}")), ["h-leaf 1us", "leaf-spine 2us"]);
+        let dumbbell = "kind = \"dumbbell\"\nleft = 2\nright = 2\nbottleneck_delay = \"3us\"";
+        assert_eq!(delays(dumbbell), ["h-s 1us", "s-s 3us"]);
+        let tree = "kind = \"tree\"\nleaves = [1, 1]\nuplink_delay = \"4us\"";
+        assert_eq!(delays(tree), ["h-leaf 1us", "h-root 1us", "leaf-root 4us"]);
+    }
+
+    #[test]
+    fn the_round_trip_that_laws_are_fitted_to_has_the_delay_of_each_tier() {
+        let fitted = |shape: &str| {
+            let network = scenario(shape).transport.control.network.expect("it is fitted");
+            network.round_trip
+        };
+        let tree = "kind = \"fat-tree\"\nk = 4";
+        let longer = fitted(&format!("{tree}\nfabric_delay = \"2us\"\ncore_delay = \"6us\""));
+        // There and back: twice up and twice down, by ToR and aggregation, by the core.
+        assert_eq!(longer.saturating_sub(fitted(tree)), Span::from_micros(2 * (2 + 2 * 5)));
     }
 }

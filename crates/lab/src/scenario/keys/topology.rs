@@ -53,6 +53,8 @@ pub static STAR: Section = topology(
     ],
 );
 
+const HOST_DELAY: &str = "How long a bit travels on each of the hosts' links.";
+
 /// Two switches and a link between them.
 pub static DUMBBELL: Section = topology(
     "topology.dumbbell",
@@ -61,7 +63,8 @@ pub static DUMBBELL: Section = topology(
         key("right", COUNT, "required", "How many hosts stand on the right."),
         key("rate", RATE, "required", "The rate of the hosts' links."),
         key("bottleneck", RATE, "`rate`", "The rate of the link between the two switches."),
-        key("delay", DELAY, "required", LINK_DELAY),
+        key("delay", DELAY, "required", HOST_DELAY),
+        key("bottleneck_delay", DELAY, "`delay`", "The same on the link between the two switches."),
     ],
 );
 
@@ -77,7 +80,8 @@ pub static TREE: Section = topology(
         ),
         key("rate", RATE, "required", "The rate of the hosts' links."),
         key("uplink", RATE, "`rate`", "The rate from each leaf to the root."),
-        key("delay", DELAY, "required", LINK_DELAY),
+        key("delay", DELAY, "required", HOST_DELAY),
+        key("uplink_delay", DELAY, "`delay`", "The same from each leaf to the root."),
     ],
 );
 
@@ -90,7 +94,8 @@ pub static LEAF_SPINE: Section = topology(
         key("hosts_per_leaf", COUNT, "required", "How many hosts stand behind each leaf."),
         key("rate", RATE, "required", "The rate of the hosts' links."),
         key("fabric_rate", RATE, "`rate`", "The rate between leaves and spines."),
-        key("delay", DELAY, "required", LINK_DELAY),
+        key("delay", DELAY, "required", HOST_DELAY),
+        key("fabric_delay", DELAY, "`delay`", "The same between leaves and spines."),
     ],
 );
 
@@ -120,7 +125,9 @@ pub static FAT_TREE: Section = topology(
         key("rate", RATE, "required", "The rate of the hosts' links."),
         key("fabric_rate", RATE, "`rate`", "The rate between switches."),
         key("core_rate", RATE, "`fabric_rate`", "The rate between aggregation and core switches."),
-        key("delay", DELAY, "required", LINK_DELAY),
+        key("delay", DELAY, "required", HOST_DELAY),
+        key("fabric_delay", DELAY, "`delay`", "The same between switches."),
+        key("core_delay", DELAY, "`fabric_delay`", "The same between aggregation and core switches."),
     ],
 );
 
