@@ -23,7 +23,21 @@ pub(crate) fn plan(group: &Group, asked: &[Asked]) -> Option<String> {
         _ if kinds == runs => format!("{runs} runs, {seeds}"),
         _ => format!("{runs} runs of {kinds} configurations, {seeds} each"),
     };
-    Some(format!("{}: {what}; {}", group.title, load(asked)))
+    Some(format!("{}: {what}; {}{}", group.title, load(asked), captures(asked)))
+}
+
+/// What captures are written.
+fn captures(asked: &[Asked]) -> String {
+    let octets = asked.iter().fold(0, |sum: u64, one| sum.saturating_add(one.captured));
+    let many = match asked.iter().filter(|one| one.capture).count() {
+        0 => return String::new(),
+        1 => "; one capture is written".to_owned(),
+        count => format!("; {count} captures are written"),
+    };
+    match octets {
+        0 => many,
+        octets => format!("{many}, at least {} in all once all of this is moved", size(octets)),
+    }
 }
 
 /// What runs are asked to move.
@@ -56,6 +70,13 @@ mod tests {
         let told = load(&[of(66, 55_100_000), of(88, 130_000_000), of(70, 60_000_000)]);
         assert_eq!(told, "66 to 88 flows and 55.10 MB to 130.0 MB of payload in each, 245.1 MB in all");
         assert_eq!(load(&[of(4, 800_000); 2]), "4 flows and 800.0 KB of payload in each, 1.600 MB in all");
+        let captured = |captured| Asked { capture: true, captured, ..of(4, 800_000) };
+        assert_eq!(captures(&[of(4, 800_000); 2]), "");
+        assert_eq!(captures(&[captured(0); 2]), "; 2 captures are written");
+        assert_eq!(
+            captures(&[captured(1_600_000), captured(800_000), of(4, 800_000)]),
+            "; 2 captures are written, at least 2.400 MB in all once all of this is moved"
+        );
         let cut = Asked { more: true, endless: 1, ..of(4, 800_000) };
         let told = load(&[cut, of(4, 800_000)]);
         assert!(told.starts_with("at least 4 flows") && told.ends_with("until they stop"), "{told}");

@@ -4,7 +4,10 @@ use super::Run;
 use crate::scenario::Scenario;
 use crate::traffic::Traffic;
 use crate::traffic::jobs::{Jobs, Setting};
+use roci_fabric::graph::{Graph, NodeId};
+use roci_fabric::packet::HostId;
 use roci_units::{Instant, Span};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What the flows of one run are asked to move.
@@ -18,6 +21,57 @@ pub struct Asked {
     pub octets: u64,
     /// Whether there are more than were counted.
     pub more: bool,
+    /// Whether a capture is written.
+    pub capture: bool,
+    /// Octets of payload that are in it once all is moved, where they begin and end: at hosts that are captured, and at switches that these
+    /// are linked to, which see them twice. What other switches see depends on the paths that are chosen.
+    pub captured: u64,
+}
+
+/// How often payload between hosts stands in a capture: by host and by switch, what is captured.
+struct Captured(Vec<End>);
+
+/// A host as far as captures go.
+#[derive(Clone, Copy, Default)]
+struct End {
+    host: bool,
+    switch: Option<NodeId>,
+}
+
+impl Captured {
+    /// By the nodes that `scenario` names; `None` where it names none.
+    fn of(scenario: &Scenario) -> Option<Self> {
+        let names: BTreeSet<&str> = scenario.measure.pcap.iter().map(|name| name.value.as_str()).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let Graph { hosts, switches, links } = &scenario.topology.graph;
+        let end = |name: &String| End { host: names.contains(name.as_str()), switch: None };
+        let mut ends: Vec<End> = hosts.iter().map(end).collect();
+        for link in links {
+            for (host, other) in [(link.a, link.b), (link.b, link.a)] {
+                let switch =
+                    (other.0 as usize).checked_sub(hosts.len()).and_then(|place| switches.get(place));
+                if let (Some(end), Some(switch)) = (ends.get_mut(host.0 as usize), switch)
+                    && names.contains(switch.as_str())
+                {
+                    end.switch = Some(other);
+                }
+            }
+        }
+        Some(Self(ends))
+    }
+
+    fn times(&self, src: HostId, dst: HostId) -> u64 {
+        let end = |host: HostId| self.0.get(usize::from(host.0)).copied().unwrap_or_default();
+        let (src, dst) = (end(src), end(dst));
+        let switches = match (src.switch, dst.switch) {
+            (None, None) => 0,
+            (Some(one), Some(other)) if one != other => 2,
+            _ => 1,
+        };
+        u64::from(src.host) + u64::from(dst.host) + 2 * switches
+    }
 }
 
 impl Asked {
@@ -28,7 +82,8 @@ impl Asked {
         let graph = &scenario.topology.graph;
         // By how much coinciding starts are set apart makes no difference to how many there are.
         let setting = Setting { graph, seed, stop, packet: 0, start_jitter: Some(Span::ZERO) };
-        let mut asked = Self::default();
+        let captured = Captured::of(scenario);
+        let mut asked = Self { capture: captured.is_some(), ..Self::default() };
         let jobs = Jobs::new(&traffic, &setting).ok()?;
         for job in jobs.take_while(|job| stop.is_none_or(|stop| job.start < stop)) {
             if asked.flows >= most as u64 {
@@ -38,7 +93,11 @@ impl Asked {
             asked.flows += 1;
             match job.octets() {
                 u64::MAX => asked.endless += 1,
-                octets => asked.octets = asked.octets.saturating_add(octets),
+                octets => {
+                    asked.octets = asked.octets.saturating_add(octets);
+                    let times = captured.as_ref().map_or(0, |captured| captured.times(job.src, job.dst));
+                    asked.captured = asked.captured.saturating_add(octets.saturating_mul(times));
+                }
             }
         }
         Some(asked)
@@ -96,12 +155,32 @@ mod tests {
         for seed in 1..4 {
             let results = SimulatedWorld.run(&scenario, seed, None, &mut |_| Go::On).unwrap();
             let octets = results.flows.iter().map(|flow| flow.bytes).sum();
-            let is = Asked { flows: results.flows.len() as u64, endless: 0, octets, more: false };
+            let is = Asked { flows: results.flows.len() as u64, octets, ..Asked::default() };
             assert_eq!(Asked::of(&scenario, seed, usize::MAX), Some(is), "seed {seed}");
             assert_eq!(is.weight(), Some(octets));
         }
         let cut = Asked::of(&scenario, 1, 5).unwrap();
         assert_eq!((cut.flows, cut.more, cut.weight()), (5, true, None));
+    }
+
+    /// One flow from `h0` to `h1` behind the other leaf, and one to its neighbour.
+    #[test]
+    fn a_capture_holds_what_begins_and_ends_at_its_hosts_and_twice_what_passes_their_switches() {
+        let captured = |pcap: &str| {
+            let text = format!(
+                "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\nrate = \"10Gb/s\"\ndelay = \"1us\"\n\
+                 [[traffic]]\nkind = \"flows\"\nflows = [{{ src = \"h0\", dst = \"h2\", size = \"1MB\" }}, {{ src = \"h0\", dst = \"h1\", size = \"10KB\" }}]\n\
+                 [measure]\npcap = [{pcap}]\n"
+            );
+            let asked = Asked::of(&scenario(&text), 1, usize::MAX).unwrap();
+            assert_eq!(asked.capture, !pcap.is_empty());
+            asked.captured
+        };
+        assert_eq!(captured(""), 0);
+        assert_eq!([captured("\"h0\""), captured("\"h1\""), captured("\"h3\"")], [1_010_000, 10_000, 0]);
+        assert_eq!([captured("\"leaf0\""), captured("\"leaf1\"")], [2_020_000, 2_000_000]);
+        assert_eq!(captured("\"leaf0\", \"leaf1\", \"h1\""), 4_030_000);
+        assert_eq!(captured("\"spine0\""), 0, "by which spine it goes, nobody knows before");
     }
 
     #[test]
