@@ -32,6 +32,26 @@ fn a_run_prints_a_table_and_writes_its_results() {
     );
 }
 
+#[test]
+fn the_time_series_is_text_too_where_that_is_asked_for() {
+    let scratch = Scratch::new("series-csv");
+    scratch.scenario("small.toml", SMALL);
+    let output = scratch.roci(&[
+        "run",
+        "small.toml",
+        "--set",
+        "measure.series_csv=true",
+        "--set",
+        "measure.sample=5us",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let csv = text(&scratch.read("out/small/series.csv"));
+    assert!(csv.starts_with("t_ps,kind,name,metric,value\n5000000,flow,0.0,throughput,"), "{csv}");
+    // What was there is replaced, and not left beside the new results.
+    assert_eq!(scratch.roci(&["run", "small.toml"]).status.code(), Some(0));
+    assert!(!scratch.files().contains(&"out/small/series.csv".to_owned()));
+}
+
 /// The arguments of the README's first command, run from the top of the repository with its results in `out`.
 fn readmes_first_command(out: &Path, more: &[&str]) -> String {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

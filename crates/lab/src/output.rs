@@ -61,7 +61,7 @@ pub enum OutputError {
 }
 
 /// Writes `results` into `folder`: `flows.csv`, `links.csv`, `series.parquet`, `report.html` and `summary.json`;
-/// `collectives.csv` where there are collectives.
+/// `collectives.csv` where there are collectives, and `series.csv` where the series is [to be text too](crate::results::Series::set_text).
 ///
 /// `clock` gives seconds since any origin; what passes is noted in the results and goes into `summary.json`, which is
 /// written last.
@@ -76,6 +76,9 @@ pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) 
         write(&folder.join("collectives.csv"), |file| collectives::write(file, results))?;
     }
     write(&folder.join("series.parquet"), |file| series::write(file, results))?;
+    if results.series.is_text() {
+        write(&folder.join("series.csv"), |file| series::write_csv(file, results))?;
+    }
     write(&folder.join("report.html"), |file| report::write(file, results))?;
     let recorded: Vec<_> = results.programs.iter().filter(|program| !program.events.is_empty()).collect();
     for program in &recorded {

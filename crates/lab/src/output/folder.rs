@@ -15,6 +15,7 @@ const OURS: [&str; 13] = [
     "links.csv",
     "collectives.csv",
     "series.parquet",
+    "series.csv",
     "events.txt",
     "report.html",
     "comparison.csv",

@@ -1,5 +1,6 @@
-//! `series.parquet`: the time series in long form, for data frames and SQL.
+//! `series.parquet`: the time series in long form, for data frames and SQL; and `series.csv`, the same as text.
 
+use super::flows::quoted;
 use crate::results::Results;
 use crate::results::series::{Metric, Reading, Source, drawn};
 use parquet::basic::Compression;
@@ -35,26 +36,45 @@ pub fn write(out: &mut (impl Write + Send), results: &Results) -> io::Result<()>
     let mut columns = Columns::default();
     let mut names = Names { results, known: BTreeMap::new() };
     let mut outcome = Ok(());
-    results.series.rows(|Reading { at, source, metric, value }| {
-        columns.push(at, kind(source), names.of(source), ByteArray::from(Metric::name(metric)), value);
+    each_row(results, |at, source, metric, value| {
+        columns.push(at, kind(source), names.of(source), ByteArray::from(metric), value);
         if columns.at.len() == GROUP && outcome.is_ok() {
             outcome = columns.flush(&mut file);
         }
-    });
-    let mut word = |metric: String, at: Instant, flow: u32, value: i64| {
-        let metric = ByteArray::from(metric.into_bytes());
-        columns.push(at, "flow", names.of(Source::Flow(flow)), metric, drawn(value));
-        if columns.at.len() == GROUP && outcome.is_ok() {
-            outcome = columns.flush(&mut file);
-        }
-    };
-    results.series.words(|at, flow, name, value| word(format!("context.{name}"), at, flow, value));
-    results.series.receiver_words(|at, flow, name, value| {
-        word(format!("receiver.context.{name}"), at, flow, value);
     });
     outcome.and_then(|()| columns.flush(&mut file)).map_err(io::Error::other)?;
     file.close().map_err(io::Error::other)?;
     Ok(())
+}
+
+/// Writes the same rows as text, with a heading (RFC 4180).
+///
+/// # Errors
+/// What `out` answers.
+pub fn write_csv(out: &mut impl Write, results: &Results) -> io::Result<()> {
+    writeln!(out, "t_ps,kind,name,metric,value")?;
+    let mut names = Names { results, known: BTreeMap::new() };
+    let mut outcome = Ok(());
+    each_row(results, |at, source, metric, value| {
+        if outcome.is_ok() {
+            let name = names.of(source);
+            let name = quoted(name.as_utf8().unwrap_or_default());
+            outcome = writeln!(out, "{},{},{name},{},{value}", at.as_ps(), kind(source), quoted(metric));
+        }
+    });
+    outcome
+}
+
+/// Gives `each` every row: when, of what, which metric, and its value.
+fn each_row(results: &Results, mut each: impl FnMut(Instant, Source, &str, f64)) {
+    results
+        .series
+        .rows(|Reading { at, source, metric, value }| each(at, source, Metric::name(metric), value));
+    let mut word = |prefix: &str, at: Instant, flow: u32, name: &str, value: i64| {
+        each(at, Source::Flow(flow), &format!("{prefix}context.{name}"), drawn(value));
+    };
+    results.series.words(|at, flow, name, value| word("", at, flow, name, value));
+    results.series.receiver_words(|at, flow, name, value| word("receiver.", at, flow, name, value));
 }
 
 /// Names by source, each made once.
@@ -169,6 +189,41 @@ mod tests {
         let of = |wanted| move |reading: &&Reading| kind(reading.source) == wanted;
         let counts = ["machine", "requests"].map(|kind| expected.iter().filter(of(kind)).count());
         assert_eq!(counts, [3 * 300, 300], "of each sample");
+    }
+
+    #[test]
+    fn the_text_has_the_same_rows_with_their_full_precision() {
+        let mut results = with_rpc();
+        results.flows[0].name = crate::results::FlowName::Given("disk, rack 2".into());
+        let mut csv = Vec::new();
+        write_csv(&mut csv, &results).unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        let mut lines = csv.lines();
+        assert_eq!(lines.next(), Some("t_ps,kind,name,metric,value"));
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes(&results))).unwrap();
+        for row in reader.get_row_iter(None).unwrap() {
+            let row = row.unwrap();
+            let line = lines.next().unwrap();
+            let cell = |place| row.get_string(place).unwrap();
+            let first = format!("{},{},{},{},", row.get_long(0).unwrap(), cell(1), quoted(cell(2)), cell(3));
+            let value: f64 = line.strip_prefix(&first).unwrap_or_else(|| panic!("{line}")).parse().unwrap();
+            assert_eq!(value, row.get_double(4).unwrap(), "{line}");
+        }
+        assert_eq!(lines.next(), None);
+    }
+
+    #[test]
+    fn text_is_written_where_it_was_asked_for() {
+        let folder = std::env::temp_dir().join(format!("roci-series-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let mut results = sample();
+        let written = [false, true].map(|text| {
+            results.series.set_text(text);
+            crate::output::write_all(&folder, &mut results, &|| 0.0).unwrap();
+            folder.join("series.csv").exists()
+        });
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(written, [false, true]);
     }
 
     #[test]

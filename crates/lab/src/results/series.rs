@@ -44,6 +44,8 @@ pub struct Series {
     chosen_count: usize,
     /// The latest reading of each queue, so that one which stands still takes no row.
     latest: Vec<QueueSample>,
+    /// Whether it is written as text too.
+    text: bool,
 }
 
 /// What one flow has done so far and may do now.
@@ -116,7 +118,18 @@ impl Series {
             delivered: Vec::new(),
             chosen: Vec::new(),
             chosen_count: 0,
+            text: false,
         }
+    }
+
+    /// Has it written as text too, `series.csv`, or not.
+    pub fn set_text(&mut self, text: bool) {
+        self.text = text;
+    }
+
+    /// Whether it is written as text too.
+    pub fn is_text(&self) -> bool {
+        self.text
     }
 
     /// Adds a queue, named as the others are, behind them; from now on it may be recorded.

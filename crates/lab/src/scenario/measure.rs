@@ -21,11 +21,13 @@ pub struct Measure {
     pub pcap: Vec<Located<String>>,
     /// Whether the time series holds the words of programs' contexts at receivers, besides those at senders.
     pub receivers: bool,
+    /// Whether the time series is written as text too.
+    pub series_csv: bool,
 }
 
 impl Default for Measure {
     fn default() -> Self {
-        Self { sample: Some(Span::from_micros(100)), pcap: Vec::new(), receivers: false }
+        Self { sample: Some(Span::from_micros(100)), pcap: Vec::new(), receivers: false, series_csv: false }
     }
 }
 
@@ -43,7 +45,8 @@ impl Measure {
             Some(span) => (!span.is_zero()).then_some(span),
         };
         let receivers = table.flag("receivers")?.unwrap_or(default.receivers);
-        Ok(Self { sample, pcap, receivers })
+        let series_csv = table.flag("series_csv")?.unwrap_or(default.series_csv);
+        Ok(Self { sample, pcap, receivers, series_csv })
     }
 }
 

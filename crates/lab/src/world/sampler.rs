@@ -67,6 +67,7 @@ impl Sampler {
             receivers: scenario.measure.receivers,
             delivered: !(scenario.faults.rules.is_empty() && scenario.faults.switches.is_empty()),
         };
+        sampler.series.set_text(scenario.measure.series_csv);
         if !interval.is_zero() {
             // Single CNPs that wait are no queue worth a line, unless data share their priority.
             let notice = 1 << scenario.switch.classes.cnp & !(1 << sampler.data) & !used_by_data(scenario);

@@ -24,6 +24,12 @@ pub static MEASURE: Section = section(
             "`false`",
             "Whether the time series holds the words of programs' contexts at receivers too, as `receiver.context.<name>`.",
         ),
+        key(
+            "series_csv",
+            "true or false",
+            "`false`",
+            "Whether the time series is written as `series.csv` too, for tools that read no Parquet.",
+        ),
     ],
 );
 
