@@ -215,7 +215,7 @@ fn a_program_controls_each_queue_pair_and_its_context_can_be_read_and_written() 
     let qp = format!("{:#08x}", a.qp.qp_num().get());
     let rate = || a.qp.query().unwrap().credit.rate_kbps;
     let before = (ask("get"), rate());
-    assert!(before.0.contains(&format!("{qp} program allowed_rate unlimited\n")), "{}", before.0);
+    assert!(before.0.contains(&format!("{qp} dcqcn.elf allowed_rate unlimited\n")), "{}", before.0);
     // Every packet is marked: the program at b answers with CNPs, and the one at a slows down.
     wire.set_faults(Faults { mark: 1000, ..Faults::default() });
     let mut flows = [Flow::begin(&a, &b)];
@@ -227,7 +227,7 @@ fn a_program_controls_each_queue_pair_and_its_context_can_be_read_and_written() 
     assert!(a.qp.counters().cnps > 0 && is_slowed, "{} kb/s", rate());
     let told = ask(&format!("get {qp}"));
     let word = |name: &str| {
-        let line = told.lines().find(|line| line.contains(&format!(" program {name} ")));
+        let line = told.lines().find(|line| line.contains(&format!(" dcqcn.elf {name} ")));
         number(line.unwrap_or_else(|| panic!("its context has {name}: {told}")))
     };
     assert!(word("alpha") > 0 && word("target") <= link.as_kbps().into(), "{told}");
@@ -266,13 +266,13 @@ fn a_program_that_lets_nothing_go_is_stopped_and_its_fallback_sends() {
     let ask = |request: &str| control::ask(&path, request).unwrap();
     let qp = format!("{:#08x}", a.qp.qp_num().get());
     let told = ask(&format!("get {qp}")).unwrap();
-    assert!(told.starts_with(&format!("{qp} program failed starved at 0x80")), "{told}");
+    assert!(told.starts_with(&format!("{qp} refuses.elf failed starved at 0x80")), "{told}");
     assert!(told.contains("send+0x") && told.contains("nothing in flight"), "{told}");
     // What it falls back to tells of itself, and nothing of the program is left.
     for line in ["state ReadyToSend", "mss 1KiB", "wmax 16MiB"] {
         assert!(told.contains(&format!("\n{qp} dctcp {line}\n")), "{line}: {told}");
     }
-    assert_eq!(told.matches(" program ").count(), 1, "{told}");
+    assert_eq!(told.matches(" refuses.elf ").count(), 1, "{told}");
     assert_eq!(ask(&format!("get {qp} failed")).unwrap().lines().next(), told.lines().next());
     for name in ["window", "asked"] {
         let why = ask(&format!("set {qp} {name} 5")).unwrap_err();

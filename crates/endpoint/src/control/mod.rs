@@ -11,9 +11,9 @@
 //! | `counters` | counters as Prometheus text |
 //!
 //! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`, `allowed_rate`,
-//! `allowed_window`, `in_flight`, `packets`, `octets`, `retransmitted` and `cnps`, which every queue pair has and which cannot be written. One whose
-//! program has failed has the registers of the law that took over, which cannot be written either, and of the law `program` a line
-//! `failed`: which of the counters `program_failures_total` that is in, where and why.
+//! `allowed_window`, `in_flight`, `packets`, `octets`, `retransmitted` and `cnps`, which every queue pair has and which cannot be written. A law that is a
+//! program has the name of its image's file. A queue pair whose program has failed has the registers of the law that took over, which cannot be written either,
+//! and of the program a line `failed`: which of the counters `program_failures_total` that is in, where and why.
 
 pub mod board;
 mod counters;
@@ -25,6 +25,7 @@ use crate::numbers::inner;
 use crate::shard::{Core, Entry};
 use roci_control::{Credit, Law, Value};
 use roci_units::{BitsPerSec, Bytes, Instant, Qpn, Span};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
@@ -258,11 +259,12 @@ impl DeviceInner {
             };
             let fallen = core.engine.fallen(inner(place)).map(|(fault, law)| (fault.brief(), law.clone()));
             if let Some((why, _)) = &fallen {
-                tell(law.name(), FAILED, why);
+                tell(&title(law), FAILED, why);
             }
             let law = fallen.as_ref().map_or(law, |(_, fallback)| fallback);
+            let called = title(law);
             for (register, value) in registers(core, entry, place, law, now) {
-                tell(law.name(), register, &value);
+                tell(&called, register, &value);
             }
         });
         match (only, name) {
@@ -312,6 +314,18 @@ impl DeviceInner {
                 Err(format!("no queue pair has a register `{name}` that can be written{}", there_are(&names)))
             }
             _ => Ok(remark),
+        }
+    }
+}
+
+/// What `law` is called: a program by the name of its image's file, in which nothing parts words.
+fn title(law: &Law) -> Cow<'_, str> {
+    let Law::Program(program) = law else { return law.name().into() };
+    match Path::new(program.image().name()).file_name() {
+        None => law.name().into(),
+        Some(file) => {
+            let parts = |c: char| c.is_whitespace() || c.is_control();
+            file.to_string_lossy().replace(parts, "_").into()
         }
     }
 }
@@ -383,6 +397,8 @@ mod tests {
     use super::*;
     use crate::device::{Backend, Device, DeviceConfig, Progress};
     use crate::io::MemoryWire;
+    use roci_control::program::Options;
+    use roci_control::{Image, Programmed};
 
     #[test]
     fn a_path_for_a_control_socket_is_judged_before_there_is_one() {
@@ -397,6 +413,19 @@ mod tests {
         assert_eq!(why, "ROCI_CONTROL is /no/such, where no control socket can be made: entity not found");
         let why = blamed(Path::new("/a/file"), &io::ErrorKind::AlreadyExists.into()).to_string();
         assert!(why.ends_with("; a file stands there: remove it, or name another place"), "{why}");
+    }
+
+    #[test]
+    fn a_program_is_called_by_its_file_in_one_word() {
+        let octets = include_bytes!("../../../control/tests/images/refuses.elf");
+        let called = |name: &str| {
+            let image = Image::new(name, octets, &Options::default()).unwrap();
+            let law = Law::Program(Box::new(Programmed::new(Arc::new(image), Law::None).unwrap()));
+            title(&law).into_owned()
+        };
+        assert_eq!(called("/home/me/my laws/near and far.elf"), "near_and_far.elf");
+        assert_eq!([called("near.elf"), called("..")], ["near.elf", "program"]);
+        assert_eq!(title(&Law::None), "none");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! per second, windows and what is in flight in octets, and `unlimited` stands where there is none; all else counts since the queue
 //! pair was made.
 
-use super::{AT_ONCE, ask};
+use super::{AT_ONCE, ask, title};
 use crate::device::DeviceInner;
 use crate::numbers::inner;
 use roci_control::{Credit, Law};
@@ -38,7 +38,7 @@ const UNLIMITED: &str = "unlimited";
 pub struct Row {
     /// Its number.
     pub qpn: Qpn,
-    /// The name of its law; where its program has failed, of the law that took over.
+    /// The name of its law, of a program that of its image's file; where its program has failed, of the law that took over.
     pub law: String,
     /// Its state, by the name of a [`QpState`].
     pub state: String,
@@ -133,8 +133,8 @@ impl DeviceInner {
                 for place in places {
                     let Some(entry) = &core.entries[place as usize] else { continue };
                     let law = match core.engine.fallen(inner(place)) {
-                        Some((_, fallback)) => fallback.name(),
-                        None => self.laws.get(usize::from(entry.law)).map_or(Law::None.name(), Law::name),
+                        Some((_, fallback)) => fallback.name().into(),
+                        None => self.laws.get(usize::from(entry.law)).map_or(Law::None.name().into(), title),
                     };
                     let status = core.engine.query(inner(place)).ok();
                     rows.push((entry.qpn, law, status, entry.counters(&core.engine, place)));
