@@ -47,7 +47,7 @@ impl End {
         false
     }
 
-    /// Its exit code and what it complained of; it is to end within `time`.
+    /// Its exit code and what it complained of; it is to end within `time`. Where it had no success, no window is to blame.
     fn ended(mut self, time: Duration) -> (Option<i32>, String) {
         let until = now() + time;
         let status = loop {
@@ -59,6 +59,9 @@ impl End {
         };
         let mut wrong = String::new();
         self.wrong.read_to_string(&mut wrong).unwrap();
+        let mut out = String::new();
+        self.out.read_to_string(&mut out).unwrap();
+        assert!(status.success() || !out.contains("--window"), "{out}");
         (status.code(), wrong)
     }
 }

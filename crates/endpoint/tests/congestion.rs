@@ -279,6 +279,22 @@ fn a_program_that_lets_nothing_go_is_stopped_and_its_fallback_sends() {
         assert!(why.starts_with(&format!("{qp}: the program failed (starved at 0x80")), "{why}");
         assert!(why.ends_with(") and `dctcp` took over"), "{why}");
     }
+    let why = ask("set all asked 5").unwrap_err();
+    assert!(
+        why.starts_with(&format!("nothing is set: refuses.elf failed with {qp} (starved at 0x80")),
+        "{why}"
+    );
+    // Of all, it is written where the program still runs.
+    let other = connect(&a.device, &b.device, plain).a;
+    let told = ask("set all asked 5").unwrap();
+    assert!(
+        told.starts_with(&format!("the others are set; refuses.elf failed with {qp} (starved at 0x80")),
+        "{told}"
+    );
+    let other = format!("{:#08x}", other.qp.qp_num().get());
+    assert_eq!(ask(&format!("get {other} asked")).unwrap(), format!("{other} refuses.elf asked 5\n"));
+    let why = ask("set all asked much").unwrap_err();
+    assert!(why.starts_with(&format!("{other}: ")), "a wrong value stays one: {why}");
 }
 
 /// The program that follows each ACK with a `LAW_7`, which the peer's answers with a `LAW_2`, and that one with a `LAW_3`.

@@ -41,7 +41,8 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
     let done = perf::run(&options, &screen);
     screen.bar.clear();
     if done.is_ok() && !screen.quiet {
-        print(LINE);
+        // Where the peer is gone, or answers no more, what was lost says nothing of the window: the error has what to do.
+        print(&(remedy(&options, &screen.counted.get()).to_owned() + LINE));
     }
     if arguments.json {
         screen.print_json(done.as_ref().err());
@@ -139,7 +140,7 @@ impl Watch for Screen<'_> {
                 }
                 self.counted.set(*counted);
                 if !self.quiet {
-                    let told = troubles(counted) + remedy(self.options, counted) + &messages(counted);
+                    let told = troubles(counted) + &messages(counted);
                     self.bar.hide_while(|| print(&told));
                 }
             }

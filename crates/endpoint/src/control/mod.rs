@@ -282,11 +282,24 @@ impl DeviceInner {
 
     fn write(&self, only: Option<Qpn>, name: &str, value: &str) -> Result<String, String> {
         let (mut taken, mut wrong, mut remark) = (false, None, String::new());
+        let mut fallen = Vec::new();
         let mut names = BTreeSet::new();
         let found = self.each(only, |core, entry, place, law, now| {
             if only.is_none() && !law.registers().iter().any(|register| register.name == name) {
                 let writable = law.registers().iter().filter(|register| register.writable);
                 names.extend(writable.map(|register| register.name.to_owned()));
+                return;
+            }
+            // Where one of all has failed, the others are written all the same.
+            if only.is_none()
+                && let Some((fault, _)) = core.engine.fallen(inner(place))
+            {
+                fallen.push(format!(
+                    "{} failed with {:#08x} ({})",
+                    title(law),
+                    entry.qpn.get(),
+                    fault.brief()
+                ));
                 return;
             }
             match core.engine.control_set(inner(place), name, value, now) {
@@ -310,11 +323,24 @@ impl DeviceInner {
             (Some(wrong), _) => Err(wrong),
             (None, Some(qpn)) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
             (None, None) if !found => Err(NOBODY.to_owned()),
+            (None, None) if !taken && !fallen.is_empty() => Err(format!("nothing is set: {}", few(&fallen))),
             (None, None) if !taken => {
                 Err(format!("no queue pair has a register `{name}` that can be written{}", there_are(&names)))
             }
-            _ => Ok(remark),
+            _ if fallen.is_empty() => Ok(remark),
+            _ => Ok(format!("{remark}the others are set; {}\n", few(&fallen))),
         }
+    }
+}
+
+/// The first few of `all`, and how many more there are.
+fn few(all: &[String]) -> String {
+    /// As many are told.
+    const TOLD: usize = 4;
+    let told = all[..all.len().min(TOLD)].join("; ");
+    match all.len().saturating_sub(TOLD) {
+        0 => told,
+        more => format!("{told}; and {more} more"),
     }
 }
 
