@@ -4,9 +4,11 @@
 use super::program::law_of;
 use super::reach::Product;
 use super::source::ScenarioError;
-use super::{Control, Source, Transport};
+use super::{Control, Nic, Source, Transport};
 use roci_control::telemetry::HOPS;
 use roci_control::{Context, Law, Place, Value};
+use roci_fabric::graph::Graph;
+use roci_nic::Architecture;
 use roci_transport::BITMAP_PACKETS_MAX;
 use roci_units::{Instant, Span};
 use std::fmt::Write as _;
@@ -46,7 +48,7 @@ const UNANSWERED: &str = "Flows slow down for no queue before it makes the round
 /// What of the network a law is fitted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Network {
-    /// The longest idle round trip of a full packet.
+    /// The longest idle round trip of a full packet, with what NICs take.
     pub(super) round_trip: Span,
     /// Whether switches trim.
     pub(super) trims: bool,
@@ -71,7 +73,7 @@ impl Control {
         })
     }
 
-    /// Gives NSCC and both PowerTCPs the network's round trip, and NSCC a target of as much, or of three quarters where switches trim, as
+    /// Gives NSCC and both PowerTCPs the round trip of the network and its NICs, and NSCC a target of as much, or of three quarters where switches trim, as
     /// its reference simulator does: where a law that keeps the least round trip of each flow is told a longer one, flows that met a queue
     /// from the beginning take it for the idle network, and give way to nobody.
     pub(super) fn fit_network(&self, law: &mut Law) {
@@ -124,6 +126,22 @@ pub(super) fn notes<'a>(
     }
     notes.dedup();
     notes
+}
+
+/// What to say of θ-PowerTCP on NICs that send several packets in a turn: each waits for those before it, and its round trip grows by that, which
+/// the law slows down for as for a queue.
+pub(super) fn in_turns<'a>(
+    mut controls: impl Iterator<Item = &'a Control>,
+    nic: &Nic,
+    graph: &Graph,
+) -> Option<String> {
+    controls.find(|control| control.law.value == "theta-powertcp" && !control.sets("base_rtt"))?;
+    let Architecture { name, send, .. } = nic.longest_turn(graph)?;
+    Some(format!(
+        "`{name}` sends up to {} in a turn, of which each packet waits for those before it, and `theta-powertcp` takes that for queueing: \
+         a flow alone does not fill the link. Set its `base_rtt` to some microseconds more than the idle round trip",
+        send.burst
+    ))
 }
 
 fn belief(law: &Law, name: &str, switches: Option<usize>) -> Option<Belief> {
@@ -368,6 +386,39 @@ mod tests {
         assert_eq!(made("\"nscc\"", false), ["4194ns", "4194ns"]);
         assert_eq!(made("\"nscc\"", true), ["4194ns", "3145ns"]);
         assert_eq!(made("{ law = \"nscc\", base_rtt = \"9us\", target = \"5us\" }", true), ["9us", "5us"]);
+    }
+
+    #[test]
+    fn what_idle_nics_take_counts_in_the_round_trip() {
+        let on = |model: &str, control: &str| {
+            parse(&format!(
+                "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[nic]\nmodel = \"{model}\"\n\
+                 [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[transport]\ncontrol = {control}\n"
+            ))
+            .unwrap()
+        };
+        let fitted = |model: &str| {
+            let network = on(model, "\"theta-powertcp\"").transport.control.network;
+            network.expect("it is fitted").round_trip
+        };
+        let taken = |model: &str| fitted(model).saturating_sub(fitted("ideal")).as_ps() / 1_000;
+        // A read of 1100 ns and 71 ns for its octets; 160 ns to send and twice 60 ns to receive; three edges of 250 MHz.
+        assert_eq!(taken("swcc"), 1_463);
+        // A read of 550 ns; 50 ns to send, and twice 78 ns of a unit with 50 ns behind them.
+        assert_eq!(taken("cx6"), 927);
+        let said = |model: &str, control: &str, part: &str| {
+            on(model, control).notes().any(|note| note.contains(part))
+        };
+        let hpcc = "{ law = \"hpcc\", base_rtt = \"4us\" }";
+        assert!(
+            said("srnic", hpcc, "and `h1` with what NICs take, 55"),
+            "{:?}",
+            on("srnic", hpcc).notes().collect::<Vec<_>>()
+        );
+        let waits = "`srnic` sends up to 16KiB in a turn";
+        assert!(said("srnic", "\"theta-powertcp\"", waits));
+        assert!(!said("srnic", "{ law = \"theta-powertcp\", base_rtt = \"9us\" }", waits));
+        assert!(!said("srnic", "\"nscc\"", waits) && !said("swcc", "\"theta-powertcp\"", "in a turn"));
     }
 
     #[test]

@@ -63,6 +63,40 @@ pub enum NicModel {
     Parts(Arc<Architecture>),
 }
 
+impl Nic {
+    /// The most that NICs of `graph` take, idle, for a full packet and its acknowledgement: the sender's for both, the receiver's for the
+    /// packet. One that delays at random counts as one that takes no time.
+    pub(super) fn idle_round_trip(&self, graph: &Graph) -> Span {
+        let used = self.parts_used(graph);
+        let parts = || used.iter().map(|&(parts, mtu)| (parts, u64::from(mtu)));
+        let sender = parts().map(|(parts, full)| parts.idle_send(full) + parts.idle_receive(0)).max();
+        let receiver = parts().map(|(parts, full)| parts.idle_receive(full)).max();
+        sender.unwrap_or_default() + receiver.unwrap_or_default()
+    }
+
+    /// The NIC of `graph` that sends the most in a turn, where that is more than a full packet.
+    pub(super) fn longest_turn(&self, graph: &Graph) -> Option<&Architecture> {
+        let several = |(parts, mtu): &(&Architecture, u16)| parts.send.burst.0 > u64::from(*mtu);
+        let used = self.parts_used(graph).into_iter().filter(several);
+        used.map(|(parts, _)| parts).max_by_key(|parts| parts.send.burst)
+    }
+
+    /// The NICs of `graph` that are made of parts, each kind once, with their MTU.
+    fn parts_used(&self, graph: &Graph) -> Vec<(&Architecture, u16)> {
+        let mut used: Vec<&NicConfig> = Vec::new();
+        for config in graph.hosts.iter().map(|name| self.config_of(name)) {
+            if !used.iter().any(|known| std::ptr::eq(*known, config)) {
+                used.push(config);
+            }
+        }
+        let parts = used.into_iter().filter_map(|config| match &config.model {
+            NicModel::Parts(parts) => Some((&**parts, config.mtu)),
+            NicModel::Ideal | NicModel::Delaying => None,
+        });
+        parts.collect()
+    }
+}
+
 /// The path MTUs of real queue pairs (IBTA Vol 1, *Path MTU*).
 const PATH_MTUS: [u16; 5] = [256, 512, 1024, 2048, 4096];
 

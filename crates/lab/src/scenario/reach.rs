@@ -25,18 +25,19 @@ pub(super) struct Product {
     pub(super) packets: u64,
     hosts: [String; 2],
     pub(super) rate: BitsPerSec,
-    /// The idle round trip, with what `faults.delay` adds at least.
+    /// The idle round trip, with what NICs take and `faults.delay` adds at least.
     pub(super) time: Span,
-    delayed: bool,
+    /// What of these there is.
+    added: &'static str,
 }
 
 impl Product {
     /// What the round trip is of, and how long it takes.
     pub(super) fn trip(&self) -> String {
         let [a, b] = &self.hosts;
-        let delayed = if self.delayed { " with `faults.delay`" } else { "" };
+        let added = self.added;
         format!(
-            "the idle round trip of a full packet between `{a}` and `{b}`{delayed}, {}",
+            "the idle round trip of a full packet between `{a}` and `{b}`{added}, {}",
             in_nanos(self.time)
         )
     }
@@ -57,6 +58,8 @@ pub(super) struct Reach {
     nearest: Option<Pair>,
     /// The most time that a full packet and its acknowledgement take.
     farthest: Option<Pair>,
+    /// What NICs take of it besides, when they are idle.
+    nics: Span,
 }
 
 /// The times for one link there and back: of the smallest packet and answer, and of a full packet and acknowledgement.
@@ -151,6 +154,11 @@ impl Reach {
         reach
     }
 
+    /// The same between hosts whose NICs take so long for a full packet and its acknowledgement.
+    pub(super) fn with_nics(self, nics: Span) -> Self {
+        Self { nics, ..self }
+    }
+
     /// Takes the hosts of two leaves into account, or of one where they are the `same`.
     fn join(&mut self, from: &Leaf, to: &Leaf, same: bool, between: Times, switches: usize) {
         let other = usize::from(same);
@@ -186,14 +194,19 @@ impl Reach {
             hosts: farthest.hosts.map(|host| graph.hosts[host].clone()),
             rate,
             time,
-            delayed: time > farthest.time,
+            added: match (time > farthest.time + self.nics, self.nics.is_zero()) {
+                (false, true) => "",
+                (true, true) => " with `faults.delay`",
+                (false, false) => " with what NICs take",
+                (true, false) => " with what NICs take and `faults.delay`",
+            },
         })
     }
 
-    /// The longest idle round trip of a full packet, with what `faults.delay` adds at least.
+    /// The longest idle round trip of a full packet, with what NICs take and `faults.delay` adds at least.
     pub(super) fn round_trip(&self, faults: &Faults) -> Option<Span> {
         let delay = faults.common.delay.map_or(Span::ZERO, |delay| delay.min) * self.crossings();
-        Some(self.farthest?.time + delay)
+        Some(self.farthest?.time + self.nics + delay)
     }
 
     /// How many links a packet and its answer cross at most.

@@ -20,6 +20,7 @@
 //! | [`counters`] | what a NIC counts |
 //! | `machine` | the state of one NIC |
 //! | `answers` | READ responses on their way, and what waits behind them |
+//! | `idle` | how long the parts take while nothing else is to be done |
 //! | `divide` | division by numbers that are known long before |
 //! | `send`, `receive`, `law` | the way of a turn, of a packet that arrived, and of an event to its core |
 
@@ -37,6 +38,7 @@ pub mod table;
 
 mod answers;
 mod divide;
+mod idle;
 mod law;
 pub(crate) mod machine;
 mod receive;

@@ -1,0 +1,64 @@
+//! How long the parts of an idle NIC take for a packet, where all that it needs is on the chip: what a round trip has besides the network.
+
+use super::counters::Cause;
+use super::pcie::Link;
+use super::spec::Architecture;
+use roci_units::{Instant, Span};
+
+impl Architecture {
+    /// From the engine's decision to send `payload` octets until the packet is with the port.
+    pub fn idle_send(&self, payload: u64) -> Span {
+        let fetched = match self.pcie.attached && payload > self.send.inline.0 {
+            true => Link::new(self.pcie).read(Instant::ZERO, payload, Cause::Payload).since(Instant::ZERO),
+            false => Span::ZERO,
+        };
+        let worked = match self.units.count {
+            0 => Span::ZERO,
+            _ => self.span(self.units.send) + self.unit_extra(payload),
+        };
+        fetched.max(worked) + self.span(self.send.latency) + self.edge()
+    }
+
+    /// From the arrival of a packet with `payload` octets until the engine has judged it, and answers it where it does so at once.
+    pub fn idle_receive(&self, payload: u64) -> Span {
+        let placed = match self.receive.ack_after_placement && self.pcie.attached && payload > 0 {
+            true => Link::new(self.pcie).write(Instant::ZERO, payload, Cause::Payload).since(Instant::ZERO),
+            false => Span::ZERO,
+        };
+        let worked = self.span(self.units.receive) + self.unit_extra(payload);
+        worked + self.span(self.receive.latency) + placed + self.edge()
+    }
+
+    /// What a unit takes for so much payload besides, on the mean.
+    fn unit_extra(&self, payload: u64) -> Span {
+        match self.units.count {
+            0 => Span::ZERO,
+            _ => self.span(self.units.copy) * payload / 1024 + self.span(self.units.jitter),
+        }
+    }
+
+    /// The longest wait for an edge of the clock.
+    fn edge(&self) -> Span {
+        self.clock.map_or(Span::ZERO, |clock| clock.cycles(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::presets;
+    use super::*;
+
+    #[test]
+    fn payload_comes_over_pcie_while_a_unit_works_and_answers_have_none() {
+        let nanos = |span: Span| span.as_ps().div_ceil(1_000);
+        // A read of 550 ns and 1120 octets at 126 Gb/s, longer than the unit's 80 ns; and 50 ns. 78 and 50 ns on the other way.
+        let cx6 = presets::find("cx6").expect("a preset");
+        assert_eq!(
+            [cx6.idle_send(1024), cx6.idle_receive(1024), cx6.idle_receive(0)].map(nanos),
+            [672, 128, 128]
+        );
+        // Eight cycles of 10 ns and two, without PCIe, each with an edge to wait for.
+        let tonic = presets::find("tonic").expect("a preset");
+        assert_eq!([tonic.idle_send(1024), tonic.idle_receive(0)].map(nanos), [90, 30]);
+    }
+}
