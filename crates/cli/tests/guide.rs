@@ -30,6 +30,15 @@ mod events {
     }
 }
 
+/// That of two that meet by RDMA-CM, of which one tells where its memory lies.
+mod remote {
+    include!("page/remote.rs");
+
+    pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
+        main()
+    }
+}
+
 /// That of two ends that meet by RDMA-CM.
 mod connect {
     include!("page/connect.rs");
@@ -217,12 +226,14 @@ fn the_guides_unreliable_connections_lose_what_it_says() {
 #[test]
 fn the_programs_of_the_page_on_the_endpoint_run() {
     let programs: Vec<_> = blocks("endpoint.md").into_iter().filter(|block| block.0 == "rust").collect();
-    assert_eq!(programs.len(), 3);
+    assert_eq!(programs.len(), 4);
     assert_eq!(programs[0].1, include_str!("page/verbs.rs"), "the page and tests/page/verbs.rs");
     assert_eq!(programs[1].1, include_str!("page/connect.rs"), "the page and tests/page/connect.rs");
-    assert_eq!(programs[2].1, include_str!("page/events.rs"), "the page and tests/page/events.rs");
+    assert_eq!(programs[2].1, include_str!("page/remote.rs"), "the page and tests/page/remote.rs");
+    assert_eq!(programs[3].1, include_str!("page/events.rs"), "the page and tests/page/events.rs");
     verbs::run().unwrap();
     connect::run().unwrap();
+    remote::run().unwrap();
     events::run().unwrap();
 }
 
