@@ -49,6 +49,15 @@ fn what_is_assigned_and_lost_is_warned_of_by_its_line() {
 }
 
 #[test]
+fn the_compiler_tells_of_an_index_beyond_a_static_array() {
+    let scratch = Scratch::new("law-beyond");
+    let Some(told) = built(&scratch, "static uint32_t seen[8];\n    seen[9] += 1;") else { return };
+    assert!(told.contains("array subscript 9 is above array bounds"), "{told}");
+    let Some(told) = built(&scratch, "static uint32_t seen[8];\n    seen[7] += 1;") else { return };
+    assert!(!told.contains("warning"), "{told}");
+}
+
+#[test]
 fn what_does_not_compile_is_in_the_report_too() {
     let scratch = Scratch::new("law-errors");
     let Some(_) = built(&scratch, "setRate(1);") else { return };
