@@ -21,8 +21,8 @@ mod receiving;
 mod routing;
 #[path = "../support/mod.rs"]
 mod support;
-mod unreliable;
 mod thresholds;
+mod unreliable;
 
 const INCAST: &str = r#"
     [topology]
