@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The names of files that we write; captures, the plots of figures, and the events of one of several programs besides.
-const OURS: [&str; 13] = [
+const OURS: [&str; 14] = [
     "summary.json",
     "flows.csv",
     "links.csv",
