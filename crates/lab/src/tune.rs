@@ -87,9 +87,12 @@ pub fn search<S, E>(
                 break;
             }
             index += 1;
+            // Each that is left has the sequence to itself: of every fourth point alone all lie in one quarter of what base 2 fills.
+            let count = u32::try_from(near.len()).map_or(1, |count| count.max(1));
+            let (place, around) = (index / count, near.get((index % count) as usize));
             let mut places: Vec<f64> =
-                BASES.iter().take(knobs.len()).map(|&base| halton(index, base)).collect();
-            if let Some(around) = near.get(index as usize % near.len().max(1)) {
+                BASES.iter().take(knobs.len()).map(|&base| halton(place, base)).collect();
+            if let Some(around) = around {
                 let moved = knobs.iter().zip(around).zip(&places);
                 places = moved.map(|((knob, &place), &toward)| knob.near(place, toward)).collect();
             }
@@ -165,6 +168,7 @@ fn halton(mut index: u32, base: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     /// Scores by a function of the values, which may differ with the seed.
     fn searched(
@@ -202,6 +206,27 @@ mod tests {
         assert!((200..300).contains(&runs), "{runs}");
         assert!(found.iter().filter(|candidate| candidate.scores.len() == 1).count() >= 45);
         assert!(found[..FINALISTS].iter().all(|candidate| candidate.scores.len() >= 8));
+    }
+
+    #[test]
+    fn what_is_drawn_near_each_of_those_that_are_left_lies_on_both_sides_of_it() {
+        let knobs = ["a=0.0..1.0", "b=1,2,3,4"].map(|text| Knob::read(text).unwrap());
+        // Of each word the first is the best, so that one of each is left.
+        let (mut best, mut tried) = (BTreeMap::<String, f64>::new(), Vec::new());
+        let judge = |asked: &[(&Candidate<()>, usize)]| {
+            let score = |(candidate, seed): &(&Candidate<()>, usize)| {
+                let (at, word) = (candidate.values[0].1.parse().unwrap(), candidate.values[1].1.clone());
+                let away = f64::abs(*best.entry(word.clone()).or_insert(at) - at);
+                tried.extend((*seed == 0).then_some((word, at)));
+                Score { over: 0.0, value: f64::from(away > 0.0) }
+            };
+            Some(asked.iter().map(score).collect())
+        };
+        search::<(), ()>(&knobs, 64, |_| Ok(()), judge, |_| ()).unwrap();
+        for (word, best) in best {
+            let near = || tried[64..].iter().filter(|(its, _)| *its == word).map(|(_, at)| *at);
+            assert!(near().any(|at| at < best) && near().any(|at| at > best), "{word}, {best}: {tried:?}");
+        }
     }
 
     #[test]
