@@ -48,7 +48,7 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     let mut wanted = Search {
         aim: Aim::read(&arguments.aim).map_err(|error| Failure::Request(format!("--aim {error}")))?,
         limits: arguments.keep.iter().map(|text| Limit::read(text)).collect::<Result<_, _>>()?,
-        first_seed: seeds.iter().max().map_or(1, |most| most % (1 << 62) + 1),
+        first_seed: first_seed(&seeds),
         common,
         ended: None,
     };
@@ -84,6 +84,11 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
         }
     }
     failed.map_or(Ok(()), Err)
+}
+
+/// The first seed of the search: it and those that follow are none of `seeds`, of which the greatest is far below what 64 bits hold.
+fn first_seed(seeds: &[u64]) -> u64 {
+    seeds.iter().max().map_or(1, |most| most + 1)
 }
 
 /// What is said where no configuration that was drawn can be.
@@ -195,11 +200,25 @@ impl Search<'_> {
             }
             let score = candidate.score();
             write!(out, "{},{},", candidate.scores.len(), score.over)?;
-            match score.value {
-                f64::MAX => writeln!(out)?,
-                value => writeln!(out, "{}", if self.aim.is_to_grow() { -value } else { value })?,
+            match score.yields() {
+                false => writeln!(out)?,
+                true => writeln!(out, "{}", if self.aim.is_to_grow() { -score.value } else { score.value })?,
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_begins_behind_all_seeds_of_the_comparison_however_great() {
+        for list in ["1..5", "7,3", "5,4611686018427387907", "9223372036854775807"] {
+            let seeds = overrides::seeds(list).unwrap();
+            let first = first_seed(&seeds);
+            assert!(seeds.iter().all(|seed| *seed < first) && first.checked_add(1 << 32).is_some(), "{list}");
+        }
     }
 }

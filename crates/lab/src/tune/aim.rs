@@ -178,12 +178,19 @@ impl Score {
         }
     }
 
-    /// The mean of several; of none, that of a run that stalled.
+    /// The mean of several; of none, that of a run that stalled. Where one did not yield what is aimed at, there is no mean of that.
     pub fn mean(scores: &[Self]) -> Self {
         let of = |of: fn(&Self) -> f64| mean(&scores.iter().map(of).collect::<Vec<_>>());
+        let all_yield = scores.iter().all(Self::yields);
+        let mean_value = |value| if all_yield { value } else { Self::NOTHING.value };
         of(|score| score.over)
-            .zip(of(|score| score.value))
+            .zip(of(|score| score.value).map(mean_value))
             .map_or(Self::NOTHING, |(over, value)| Self { over, value })
+    }
+
+    /// Whether it has a value of the metric aimed at.
+    pub fn yields(&self) -> bool {
+        self.value < f64::MAX
     }
 
     /// Which is better, which is less.
@@ -232,6 +239,8 @@ mod tests {
         assert_eq!(score(0.0, 9.0).order(&score(0.1, 1.0)), Ordering::Less);
         assert_eq!(score(0.0, 9.0).order(&score(0.0, 1.0)), Ordering::Greater);
         assert_eq!(Score::mean(&[score(0.0, 1.0), score(0.5, 3.0)]), score(0.25, 2.0));
+        let failed = Score::mean(&[score(0.0, 1.0), Score::NOTHING, Score::NOTHING]);
+        assert!(!failed.yields() && failed.order(&Score::NOTHING) == Ordering::Less, "{failed:?}");
         let aim = Aim::read("buffered").unwrap();
         let limits = [Limit::read("drops=0").unwrap()];
         let of = |results: &Results| Score::of(results, &aim, &limits);
