@@ -20,7 +20,7 @@ enum Values {
     Range(Range),
 }
 
-/// Numbers with a unit, to two digits.
+/// Numbers with a unit, to two digits, or as many more as tell them apart within a narrow range.
 #[derive(Clone, Debug, PartialEq)]
 struct Range {
     /// In `unit`.
@@ -29,6 +29,8 @@ struct Range {
     greatest: f64,
     /// As it stands behind the least.
     unit: String,
+    /// What `unit` has so many of, where there are no parts of it: octets, bits a second, picoseconds.
+    atom: Option<(f64, &'static str)>,
     /// Whether there are whole numbers alone.
     whole: bool,
 }
@@ -112,13 +114,21 @@ impl Range {
         let (number, unit) = least.split_at(begin);
         let one = base(&format!("1{unit}"), unit)?;
         let of_greatest: String = greatest.chars().skip_while(|c| c.is_ascii_digit() || *c == '.').collect();
-        let same_kind = kind(unit.trim())? == kind(of_greatest.trim())?;
+        let kind_of_unit = kind(unit.trim())?;
+        let same_kind = kind_of_unit == kind(of_greatest.trim())?;
+        let atom = match kind_of_unit {
+            Kind::Number | Kind::Share => None,
+            Kind::Octets => Some((one, "B")),
+            Kind::Rate => Some((one, "b/s")),
+            Kind::Time => Some((one, "ps")),
+        };
         let [least_number, greatest_number] = [number.parse().ok()?, base(greatest, &of_greatest)? / one];
         let whole = !number.contains('.') && !greatest.contains('.') && one <= 1.0 && unit.is_empty();
         same_kind.then(|| Self {
             least: least_number,
             greatest: greatest_number,
             unit: unit.to_owned(),
+            atom,
             whole,
         })
     }
@@ -128,16 +138,29 @@ impl Range {
             true => self.least * (self.greatest / self.least).powf(place),
             false => self.least + (self.greatest - self.least) * place,
         };
-        let value = two_digits(value).clamp(self.least, self.greatest);
+        let value = rounded(value, self.digits(value)).clamp(self.least, self.greatest);
         let value = if self.whole { value.round() } else { value };
-        format!("{value}{}", self.unit)
+        match self.atom.map(|(atoms, unit)| (value * atoms, unit)) {
+            // 1.8KiB are no whole octets.
+            Some((atoms, unit)) if (atoms - atoms.round()).abs() > 1e-14 * atoms => {
+                format!("{}{unit}", atoms.round())
+            }
+            _ => format!("{value}{}", self.unit),
+        }
+    }
+
+    /// How many digits `value` has: two, and more where the range is less than half of it.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 17")]
+    fn digits(&self, value: f64) -> usize {
+        let halves = value / (self.greatest - self.least) / 2.0;
+        2 + halves.max(1.0).log10().ceil().min(15.0) as usize
     }
 }
 
-/// `value` to two digits.
-fn two_digits(value: f64) -> f64 {
+/// `value` to so many `digits`.
+fn rounded(value: f64, digits: usize) -> f64 {
     // As text: powers of ten would leave 0.30000000000000004.
-    format!("{value:.1e}").parse().unwrap_or(value)
+    format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
 }
 
 /// What a unit measures.
@@ -197,6 +220,34 @@ mod tests {
         assert_eq!(values("a=5Mb/s..1Gb/s"), ["5Mb/s", "19Mb/s", "71Mb/s", "270Mb/s", "1000Mb/s"]);
         assert_eq!(values("a=0..8"), ["0", "2", "4", "6", "8"]);
         assert_eq!(values("a=1..5"), ["1", "2", "3", "4", "5"]);
+    }
+
+    #[test]
+    fn narrow_ranges_have_as_many_digits_as_tell_their_values_apart() {
+        assert_eq!(values("a=100..104"), ["100", "101", "102", "103", "104"]);
+        assert_eq!(values("a=1000KB..1020KB"), ["1000KB", "1005KB", "1010KB", "1015KB", "1020KB"]);
+        assert_eq!(values("a=0.991..0.999"), ["0.991", "0.993", "0.995", "0.997", "0.999"]);
+    }
+
+    #[test]
+    fn every_value_is_one_that_a_scenario_reads() {
+        type Reads = fn(&str) -> bool;
+        let read: [(&str, Reads); 3] = [
+            ("B KB KiB MiB GiB", |text| text.parse::<Bytes>().is_ok()),
+            ("ps ns us s", |text| text.parse::<Span>().is_ok()),
+            ("b/s Kb/s Gb/s MB/s", |text| text.parse::<BitsPerSec>().is_ok()),
+        ];
+        for (units, reads) in read {
+            for unit in units.split(' ') {
+                for ends in ["1{}..8{}", "1{}..700{}", "3 {}..4 {}"] {
+                    let knob = Knob::read(&format!("a={}", ends.replace("{}", unit))).unwrap();
+                    let values = (0..=100).map(|place| knob.at(f64::from(place) / 100.0));
+                    values.for_each(|value| assert!(reads(&value), "{value}"));
+                }
+            }
+        }
+        assert_eq!(values("a=1KiB..5KiB"), ["1KiB", "2KiB", "3KiB", "4KiB", "5KiB"]);
+        assert_eq!(values("a=1KiB..4KiB"), ["1KiB", "1843B", "2.5KiB", "3277B", "4KiB"]);
     }
 
     #[test]
