@@ -222,18 +222,22 @@ impl Routes {
                         .checked_sub(hosts)
                         .is_some_and(|peer| distances[peer] == distance - 1)
                         && !dead(port.link)
-                        && !shut(port.link)
                 };
                 equal.clear();
-                let all = switch_ports(switch).iter().enumerate();
-                equal.extend(all.filter(|(_, port)| nearer(port)).map(|(index, _)| narrow(index)));
+                let all = || switch_ports(switch).iter().zip(0u16..).filter(|(port, _)| nearer(port));
+                equal.extend(all().filter(|(port, _)| !shut(port.link)).map(|(_, place)| place));
                 if let Some(rate) = rates {
-                    let capacity = |port: u16| {
-                        let peer = switch_ports(switch)[usize::from(port)].peer.0 as usize - hosts;
-                        rate(switch, port).min(carried[peer])
-                    };
-                    let capacities: Vec<u64> = equal.iter().map(|&port| capacity(port)).collect();
-                    carried[switch] = capacities.iter().fold(0, |all, it| all.saturating_add(*it));
+                    let capacity =
+                        |port: &Port, place| rate(switch, place).min(carried[port.peer.0 as usize - hosts]);
+                    let mut capacities = Vec::with_capacity(equal.len());
+                    let mut sum = 0u64;
+                    for (port, place) in all() {
+                        let capacity = capacity(port, place);
+                        // What it has shut the others count on.
+                        sum = sum.saturating_add(capacity);
+                        capacities.extend((!shut(port.link)).then_some(capacity));
+                    }
+                    carried[switch] = sum;
                     weigh(&mut equal, &capacities);
                 }
                 group_of[switch * leaves.len() + leaf] = sets.number(&equal);

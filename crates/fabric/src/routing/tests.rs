@@ -295,6 +295,13 @@ fn a_switch_carries_what_its_own_ways_do_together_and_a_link_no_more_than_its_ra
     };
     assert_eq!(weights(100), [vec![7, 3], vec![3, 4], vec![1]]);
     assert_eq!(weights(50), [vec![5, 3], vec![3, 4], vec![1]]);
+    // What switch 1 has shut it takes no more, and switch 0 has not heard of it.
+    let rates = [100, 100, 100, 100, 100, 30, 40, 100, 100];
+    let rate = |switch: usize, port: u16| {
+        rates[ports.of_node(node(node_index(switch)))[usize::from(port)].link as usize]
+    };
+    let routes = Routes::around(&graph, |_| false, |link| link == 2, Some(&rate)).unwrap();
+    assert_eq!([0, 1, 2].map(|switch| self::weights(&routes, switch, 1)), [vec![7, 3], vec![1], vec![1]]);
 }
 
 #[test]
