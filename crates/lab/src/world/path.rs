@@ -126,7 +126,8 @@ impl<'a> Paths<'a> {
         while !ways.is_empty() {
             let mut onward = BTreeSet::new();
             for (switch, hops, width) in &ways {
-                let choices: Vec<u16> = net.routes().equal(*switch, dst).ports().collect();
+                // Ports with weights stand there several times, and are no more ways for that.
+                let choices: BTreeSet<u16> = net.routes().equal(*switch, dst).ports().collect();
                 let graph = &self.scenario.topology.graph;
                 assert!(
                     !choices.is_empty(),
@@ -136,7 +137,7 @@ impl<'a> Paths<'a> {
                 );
                 let width = width.saturating_mul(choices.len() as u64);
                 let followed = if self.alike { 1 } else { choices.len() };
-                for next in &choices[..followed] {
+                for next in choices.iter().take(followed) {
                     go(net.switch_ports(*switch).start + u32::from(*next), hops, width, &mut onward);
                 }
             }

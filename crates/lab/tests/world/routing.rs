@@ -161,3 +161,18 @@ fn hpcc_computes_from_one_path_at_a_time_and_so_keeps_its_rate_when_packets_chan
         }
     }
 }
+
+#[test]
+fn the_least_time_of_a_flow_is_the_same_whether_its_ways_have_weights() {
+    let ideal = |wcmp: &str| {
+        let one = [
+            ("switch.routing", "spray"),
+            ("switch.wcmp", wcmp),
+            ("topology.fabric_rate", "10Gb/s"),
+            ("faults.on.0.rate", "2500Mb/s"),
+            ("traffic", "[{ kind = \"flows\", flows = [{ src = \"h0\", dst = \"h12\", size = \"1MB\" }] }]"),
+        ];
+        run(UNEVEN, &one).flows[0].ideal.expect("it ends")
+    };
+    assert_eq!(ideal("true"), ideal("false"));
+}
