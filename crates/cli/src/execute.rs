@@ -184,7 +184,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<Folder, Failure> {
 
 /// What stands behind the name of a folder that has the results of some runs of a group only, since the user ended it: so
 /// earlier results of all of them stay.
-const PART: &str = "-interrupted";
+pub(crate) const PART: &str = "-interrupted";
 
 /// What came of a group.
 struct Done {

@@ -578,6 +578,23 @@ fn settings_are_found_and_held_against_the_scenario_as_it_is_on_other_seeds() {
 }
 
 #[test]
+fn what_a_search_has_tried_is_written_where_nothing_came_of_the_comparison() {
+    let scratch = Scratch::new("tune-tried");
+    scratch.scenario("small.toml", SMALL);
+    // Nobody repeats what is lost, and nothing comes to an end.
+    let lossy = ["--set", "faults.loss=0.3", "--set", "transport.timeout=0s", "--vary", "nic.mtu=1024,4096"];
+    let output = scratch.roci(&[&["tune", "small.toml"], &lossy[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("all 2 that were tried are in ") && told.contains("15 of 15 runs failed"),
+        "{told}"
+    );
+    let tried = text(&scratch.read("out/small-tune-interrupted/tried.csv"));
+    assert!(tried.starts_with("nic.mtu,seeds,over_limits,slowdown-p99\n4096,1,1000000,\n"), "{tried}");
+}
+
+#[test]
 fn a_search_that_makes_no_sense_is_refused_before_anything_runs() {
     let scratch = Scratch::new("tune-refused");
     scratch.scenario("small.toml", SMALL);

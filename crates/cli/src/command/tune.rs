@@ -3,7 +3,7 @@
 use super::{assignments, default_folder, seeds};
 use crate::Failure;
 use crate::args::{Common, Tune};
-use crate::execute::{Executed, Request, execute_all, prepare, print, threads};
+use crate::execute::{Executed, PART, Request, execute_all, prepare, print, threads};
 use crate::progress::{Watcher, listen};
 use crate::table::tuned::{self, AS_IT_IS};
 use roci_lab::batch::{self, Group, Run, Task};
@@ -74,8 +74,19 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     };
     let finalists = &tried[..tried.len().min(FINALISTS)];
     let group = last(&plain, &knobs, finalists, &seeds);
-    let Executed { done, failed } = execute_all(vec![Request { group, folder }], common)?;
+    let Executed { done, failed } = execute_all(vec![Request { group, folder: folder.clone() }], common)?;
     let written = |error: output::OutputError| Failure::Run(error.to_string());
+    if done.is_empty() {
+        // Nothing came of the comparison, and the search took long.
+        let part = prepare(&folder)?.beside(PART);
+        output::write(&part.draft().join(TRIED), |file| wanted.write_csv(file, &tried)).map_err(written)?;
+        if !common.quiet {
+            let place = part.target().join(TRIED);
+            let _ =
+                writeln!(std::io::stderr(), "all {} that were tried are in {}", tried.len(), place.display());
+        }
+        part.publish().map_err(written)?;
+    }
     for (Request { group, folder }, results) in &done {
         output::write(&folder.join(TRIED), |file| wanted.write_csv(file, &tried)).map_err(written)?;
         if !common.quiet && !common.json {

@@ -6,6 +6,7 @@ use roci_lab::figures::statistics::Estimate;
 use roci_lab::results::Results;
 use roci_lab::scenario::overrides::seeds_in_words;
 use roci_lab::tune::{Aim, Limit, Score};
+use std::collections::BTreeSet;
 
 /// What the scenario with its own values is called.
 pub(crate) const AS_IT_IS: &str = "as it is";
@@ -37,9 +38,14 @@ impl Known<'_> {
 
 /// Which configuration of `group` is the best by `aim` within `limits`, and what it is worth beside the scenario as it is.
 pub(crate) fn verdict(aim: &Aim, limits: &[Limit], group: &Group, results: &[Results]) -> String {
+    let seeds: BTreeSet<u64> = group.runs.iter().map(|run| run.seed).collect();
     let known = |label| {
         let runs = || group.runs.iter().zip(results).filter(move |(run, _)| run.label == label);
-        let scores: Vec<Score> = runs().map(|(_, results)| Score::of(results, aim, limits)).collect();
+        // What was left out has stalled, or was not done when the user ended it.
+        let of_seed = |seed: &u64| {
+            runs().find(|(run, _)| run.seed == *seed).map(|(_, results)| Score::of(results, aim, limits))
+        };
+        let scores: Vec<Score> = seeds.iter().map(|seed| of_seed(seed).unwrap_or(Score::NOTHING)).collect();
         Known {
             label,
             values: runs().next().map_or(&[], |(run, _)| &run.values),
@@ -49,9 +55,8 @@ pub(crate) fn verdict(aim: &Aim, limits: &[Limit], group: &Group, results: &[Res
     };
     let mut all: Vec<Known<'_>> = group.configurations().into_iter().map(known).collect();
     all.sort_by(|a, b| a.score.order(&b.score));
-    let (Some(best), Some(plain)) = (all.first(), all.iter().find(|known| known.label == AS_IT_IS)) else {
-        return String::new();
-    };
+    let Some(best) = all.first() else { return String::new() };
+    let plain = all.iter().find(|known| known.label == AS_IT_IS);
     let seeds: Vec<u64> = best.worth.iter().map(|(seed, _)| *seed).collect();
     let over = format!("over {}, which the search had not seen", seeds_in_words(&seeds));
     let limits: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();
@@ -79,14 +84,15 @@ pub(crate) fn verdict(aim: &Aim, limits: &[Limit], group: &Group, results: &[Res
         true => format!("The best by {aim}{within}"),
         false => format!("{none_keeps}; the nearest"),
     };
-    let broken =
-        if plain.score.keeps() || limits.is_empty() { "" } else { ", which does not keep the limits" };
+    let breaks = |plain: &Known<'_>| !plain.score.keeps() && !limits.is_empty();
+    let broken = if plain.is_some_and(breaks) { ", which does not keep the limits" } else { "" };
     let mut told = format!(
         "\n{head}: {}\n{} against {} as it is{broken}, {over}.\n",
         set.join(" "),
         shown(best),
-        shown(plain)
+        plain.map_or_else(|| "nothing".to_owned(), shown)
     );
+    let Some(plain) = plain else { return told };
     match best.more_than(plain).filter(|_| seeds.len() > 1) {
         None => told.push_str("One seed does not tell gain from chance: compare with --seeds 1..8.\n"),
         Some(more) => {
@@ -112,11 +118,46 @@ fn shell(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use roci_lab::batch::Run;
+    use roci_lab::results::SwitchResult;
+    use roci_lab::scenario::Scenario;
+    use std::sync::Arc;
 
     #[test]
     fn a_value_with_signs_of_the_shell_is_put_in_quotes() {
         assert_eq!(shell("switch.ecn.kmin=350KB"), "switch.ecn.kmin=350KB");
         assert_eq!(shell("transport.control={ law = \"dcqcn\" }"), "'transport.control={ law = \"dcqcn\" }'");
         assert_eq!(shell("a=b'c"), "'a=b'\\''c'");
+    }
+
+    /// What is said of configurations with so many drops by seed, of which there are least to be.
+    fn said(configurations: &[(&str, &[(u64, u64)])]) -> String {
+        let text = "topology = { kind = \"star\", hosts = 2, rate = \"10Gb/s\", delay = \"1us\" }\n\
+                    [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+        let scenario = Arc::new(Scenario::parse(text, "here.toml", &[]).unwrap());
+        let (mut runs, mut results) = (Vec::new(), Vec::new());
+        for (label, of_seeds) in configurations {
+            for &(seed, drops) in *of_seeds {
+                let values = vec![("nic.mtu".to_owned(), (*label).to_owned())];
+                runs.push(Run { label: (*label).to_owned(), values, scenario: Arc::clone(&scenario), seed });
+                let switches = vec![SwitchResult { drops, ..SwitchResult::default() }];
+                results.push(Results { switches, ..Results::default() });
+            }
+        }
+        let group = Group { title: String::new(), runs, left_out: Vec::new() };
+        verdict(&Aim::read("drops").unwrap(), &[], &group, &results)
+    }
+
+    #[test]
+    fn what_stalled_with_some_seeds_is_not_the_best_for_what_it_came_to_with_the_others() {
+        let plain = (AS_IT_IS, &[(1, 9), (2, 9)][..]);
+        let told = said(&[plain, ("1024", &[(1, 5), (2, 4)]), ("4096", &[(1, 1)])]);
+        assert!(told.contains("--set nic.mtu=1024\n4.5"), "{told}");
+    }
+
+    #[test]
+    fn the_best_is_told_of_where_the_scenario_as_it_is_comes_to_no_end() {
+        let told = said(&[("1024", &[(1, 5), (2, 4)]), ("4096", &[(1, 8), (2, 8)])]);
+        assert!(told.contains("--set nic.mtu=1024\n") && told.contains("against nothing as it is"), "{told}");
     }
 }
