@@ -22,11 +22,21 @@ pub struct Aim {
 pub struct Limit {
     of: Aim,
     bound: f64,
-    /// Whether it is the least, or else the most.
-    least: bool,
+    side: Side,
     /// As it was written.
     text: String,
 }
+
+/// What a bound is of the values that keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Most,
+    Least,
+    Only,
+}
+
+/// How they are written.
+const SIGNS: [(&str, Side); 3] = [("<=", Side::Most), (">=", Side::Least), ("=", Side::Only)];
 
 /// What a run came to: the less the better, and first of all it keeps its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,10 +133,13 @@ impl Limit {
             wrong("this bounds nothing", "write a metric and its bound, such as drops=0 or goodput>=90Gb/s")
         })?;
         let (name, rest) = text.split_at(sign);
-        let least = rest.starts_with('>');
+        let sides = SIGNS.iter().find_map(|&(sign, side)| Some((side, rest.strip_prefix(sign)?)));
+        let (side, bound) = sides.ok_or_else(|| {
+            wrong("a limit takes its bound in", "write <= or >=, which a metric may reach, or = for it alone")
+        })?;
         let of = Aim::read(name.trim())
             .map_err(|error| ArgumentError { argument: format!("--keep {text}"), ..error })?;
-        let bound = rest.trim_start_matches(['<', '>', '=']).trim();
+        let bound = bound.trim();
         let (number, example) = match of.metric {
             Metric::MeanCompletion | Metric::P99Completion | Metric::Paused => {
                 (bound.parse::<Span>().ok().map(Span::as_secs_f64), "a time such as 3ms")
@@ -142,7 +155,7 @@ impl Limit {
             _ => (bound.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0), "a number such as 0"),
         };
         let bound = number.ok_or_else(|| wrong("this is no bound of that metric", example))?;
-        Ok(Self { of, bound, least, text: text.to_owned() })
+        Ok(Self { of, bound, side, text: text.to_owned() })
     }
 
     /// The metric that it bounds.
@@ -153,7 +166,11 @@ impl Limit {
     /// By what part of the bound `results` break it, or by how much where that is zero.
     pub fn over(&self, results: &Results) -> f64 {
         let Some(value) = self.of.of(results) else { return FAILED };
-        let over = if self.least { self.bound - value } else { value - self.bound };
+        let over = match self.side {
+            Side::Most => value - self.bound,
+            Side::Least => self.bound - value,
+            Side::Only => (value - self.bound).abs(),
+        };
         over.max(0.0) / if self.bound > 0.0 { self.bound } else { 1.0 }
     }
 }
@@ -222,6 +239,9 @@ mod tests {
             ("drops<=10", 10, 0.0),
             ("drops<=10", 15, 0.5),
             ("drops >= 10", 5, 0.5),
+            ("drops=10", 10, 0.0),
+            ("drops=10", 5, 0.5),
+            ("drops=10", 15, 0.5),
         ] {
             let found = Limit::read(limit).unwrap().over(&dropped(drops, 0));
             assert!((found - over).abs() < 1e-12, "{limit}: {found}");
@@ -261,6 +281,8 @@ mod tests {
             ("completion-p99<=3", "a time such as 3ms"),
             ("goodput>=9MB", "a rate such as 90Gb/s"),
             ("drops=-1", "a number such as 0"),
+            ("drops<1", "write <= or >="),
+            ("drops=<1", "a number such as 0"),
         ] {
             let error = Limit::read(text).unwrap_err().to_string();
             assert!(error.contains(told) && error.starts_with("--keep"), "{error}");
