@@ -298,7 +298,7 @@ impl FlowResult {
         (self.status == FlowStatus::OK).then(|| self.end.since(self.start))
     }
 
-    /// Completion time over ideal completion time, at least 1; `None` without a completion.
+    /// Completion time over ideal completion time, at least 1 unless routes change meanwhile; `None` without a completion.
     pub fn slowdown(&self) -> Option<f64> {
         Some(self.fct()?.as_secs_f64() / self.ideal?.as_secs_f64())
     }

@@ -79,11 +79,14 @@ pub(super) fn fabric(
         }
         hosts.push(host);
     }
-    let driver =
+    let config = config(scenario, seed);
+    let mut driver =
         Driver::new(Profiles::new(scenario, &keys), traffic, Receiving::new(&scenario.application), seed);
+    // Weights follow the rates of links.
+    driver.reroutes = !config.outages.is_empty() || config.weighted && !config.faults.is_empty();
     let nics = Simulated::new(hosts, driver);
-    let mut fabric = Fabric::new(graph, &config(scenario, seed), nics)
-        .map_err(|error| RunError::Impossible(error.to_string()))?;
+    let mut fabric =
+        Fabric::new(graph, &config, nics).map_err(|error| RunError::Impossible(error.to_string()))?;
     for (number, name) in (0u16..).zip(&graph.hosts) {
         let nic = scenario.nic.config_of(name);
         let max_frame = scenario.switch.config.max_frame.max(CUSTOMARY_FRAME);
