@@ -115,7 +115,12 @@ pub static TOP: Section = section(
         ),
         key("measure", "a table", "the defaults of its keys", "What is recorded."),
         key("faults", "a table", "no faults", "What the links do to packets."),
-        key("at", "a list of tables", "none", "Registers of the law that are written during the run."),
+        key(
+            "at",
+            "a list of tables",
+            "none",
+            "Registers of laws and thresholds of switches that are written during the run.",
+        ),
     ],
 );
 

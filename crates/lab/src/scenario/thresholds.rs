@@ -76,7 +76,7 @@ impl SwitchWrite {
                 tables.push((time, table, of_switches, named));
             } else if named.is_some() {
                 let message = "nothing in `set` is about switches";
-                return Err(table.refuse("switches", message, format!("write {}", all_writable())));
+                return Err(table.refuse("switches", message, format!("write some of {}", all_writable())));
             }
         }
         if tables.is_empty() {
