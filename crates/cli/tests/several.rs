@@ -595,6 +595,47 @@ fn what_a_search_has_tried_is_written_where_nothing_came_of_the_comparison() {
 }
 
 #[test]
+fn a_search_for_what_no_run_yields_ends_after_the_first_runs_and_says_so() {
+    let scratch = Scratch::new("tune-valueless");
+    scratch.scenario("endless.toml", &format!("stop = \"10us\"\n{SMALL}"));
+    for arguments in [&["--aim", "slowdown-p99"][..], &["--aim", "drops", "--keep", "completion-mean<=1ms"]] {
+        let search = ["tune", "endless.toml", "--vary", "nic.mtu=1024,4096"];
+        let output = scratch.roci(&[&search[..], arguments].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+        let metric = if arguments.len() > 2 { "completion-mean" } else { "slowdown-p99" };
+        let told = format!("none of the first 2 runs yields `{metric}`");
+        assert!(text(&output.stderr).contains(&told), "{}", text(&output.stderr));
+    }
+    assert_eq!(scratch.files(), ["endless.toml"]);
+}
+
+#[test]
+fn a_verdict_says_what_was_not_tried_and_where_it_compares_what_is_not_alike() {
+    let scratch = Scratch::new("tune-unlike");
+    scratch.scenario("small.toml", SMALL);
+    let tune = |arguments: &[&str]| {
+        scratch.roci(&[&["tune", "small.toml", "--seeds", "1..2", "--draws", "4"], arguments].concat())
+    };
+    // A law without that key; and the verdict beside JSON.
+    let laws =
+        ["--vary", "transport.control.law=dcqcn,swift", "--vary", "transport.control.rai=1Mb/s..100Mb/s"];
+    let output = tune(&[&laws[..], &["--json"]].concat());
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("\ntransport.control.law=swift was not tried, as it went with no other value: "),
+        "{told}"
+    );
+    assert!(told.contains("\nAll ") && told.contains(" by slowdown-p99"), "{told}");
+    assert!(text(&output.stdout).ends_with("]\n"), "{}", text(&output.stdout));
+    // Other flows.
+    let told = text(&tune(&["--vary", "traffic.0.size=1KB..2KB", "--aim", "completion-mean"]).stdout);
+    assert!(told.contains("Its flows are not those of the scenario as it is"), "{told}");
+    // Other ideal times.
+    let told = text(&tune(&["--vary", "nic.mtu=256,4096", "--aim", "slowdown-mean"]).stdout);
+    assert!(told.contains("The ideal times that slowdowns are over are not the same in both"), "{told}");
+}
+
+#[test]
 fn a_search_that_makes_no_sense_is_refused_before_anything_runs() {
     let scratch = Scratch::new("tune-refused");
     scratch.scenario("small.toml", SMALL);
@@ -605,7 +646,12 @@ fn a_search_that_makes_no_sense_is_refused_before_anything_runs() {
         (&["--vary", "nic.mtu=1024,4096", "--keep", "drops"], "--keep drops: this bounds nothing"),
         (
             &["--vary", "nic.mtu=1024,4096", "--aim", "x:goodput"],
-            "there is no `[[traffic]]` table `x`; there are 0",
+            "there is no `[[traffic]]` table `x`; those that exist are `0`",
+        ),
+        (&["--vary", "seed=1..9"], "--vary seed: the search takes seeds of its own"),
+        (
+            &["--vary", "nic.mtu=256,512", "--vary", "nic.mtu=1024,4096"],
+            "--vary nic.mtu: this key stands there twice",
         ),
         (&["--vary", "nic.mut=1024,4096"], "every configuration that was drawn was refused"),
     ] {

@@ -5,14 +5,16 @@ use crate::Failure;
 use crate::args::{Common, Tune};
 use crate::execute::{Executed, PART, Request, execute_all, prepare, print, threads};
 use crate::progress::{Watcher, listen};
-use crate::table::tuned::{self, AS_IT_IS};
+use crate::table::tuned::{self, AS_IT_IS, Asked};
 use roci_lab::batch::{self, Group, Run, Task};
 use roci_lab::output;
+use roci_lab::results::Results;
 use roci_lab::run::RunError;
 use roci_lab::scenario::overrides;
 use roci_lab::scenario::{Scenario, ScenarioError};
 use roci_lab::tune::{Aim, Candidate, FINALISTS, KNOBS, Knob, Limit, Nothing, Round, Score, search};
 use roci_lab::world::SimulatedWorld;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ struct Search<'a> {
     /// The seed that the search begins with; the next runs of a configuration have those behind it.
     first_seed: u64,
     common: &'a Common,
+    /// Whether something has run.
+    has_begun: bool,
     /// Why it ended before its time.
     ended: Option<Failure>,
 }
@@ -50,10 +54,12 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
         limits: arguments.keep.iter().map(|text| Limit::read(text)).collect::<Result<_, _>>()?,
         first_seed: first_seed(&seeds),
         common,
+        has_begun: false,
         ended: None,
     };
     let set = assignments(&arguments.set)?;
     let path = &arguments.scenario;
+    check_keys(&knobs)?;
     let load = |values: &[(String, String)]| Scenario::load(path, &[&set[..], values].concat()).map(Arc::new);
     let plain = load(&[]).map_err(|error| Failure::Request(error.to_string()))?;
     wanted.check(&plain)?;
@@ -62,7 +68,15 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     drop(prepare(&folder)?);
     listen()?;
     let draws = usize::try_from(arguments.draws).unwrap_or(usize::MAX);
-    let found = search(&knobs, draws, load, |asked| wanted.judge(asked), |round| tell(round, common));
+    let mut refusals = BTreeMap::new();
+    let accept = |values: &[(String, String)]| {
+        load(values).inspect_err(|error| {
+            for value in values {
+                refusals.entry(value.clone()).or_insert_with(|| error.clone());
+            }
+        })
+    };
+    let found = search(&knobs, draws, accept, |asked| wanted.judge(asked), |round| tell(round, common));
     let tried = match found {
         Ok(tried) => tried,
         Err(Nothing::Refused(error)) => return Err(refused(&error)),
@@ -72,7 +86,18 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
             }));
         }
     };
+    if !common.quiet {
+        for note in never_tried(&knobs, &tried, &refusals) {
+            let _ = writeln!(std::io::stderr(), "{note}");
+        }
+    }
     let finalists = &tried[..tried.len().min(FINALISTS)];
+    let broke = finalists.iter().filter(|candidate| !candidate.score().keeps());
+    let asked = Asked {
+        configurations: finalists.len() + 1,
+        seeds: seeds.len(),
+        broke: broke.map(|candidate| label(&candidate.values)).collect(),
+    };
     let group = last(&plain, &knobs, finalists, &seeds);
     let Executed { done, failed } = execute_all(vec![Request { group, folder: folder.clone() }], common)?;
     let written = |error: output::OutputError| Failure::Run(error.to_string());
@@ -89,9 +114,17 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     }
     for (Request { group, folder }, results) in &done {
         output::write(&folder.join(TRIED), |file| wanted.write_csv(file, &tried)).map_err(written)?;
-        if !common.quiet && !common.json {
-            print(&tuned::verdict(&wanted.aim, &wanted.limits, group, results));
-            print(&format!("All {} that were tried are in {}.\n", tried.len(), folder.join(TRIED).display()));
+        let verdict = tuned::verdict(&wanted.aim, &wanted.limits, group, results, &asked);
+        let tried = match tried.len() {
+            1 => "The one that was tried is".to_owned(),
+            all => format!("All {all} that were tried are"),
+        };
+        let told = format!("{verdict}{tried} in {}.\n", folder.join(TRIED).display());
+        match (common.quiet, common.json) {
+            (true, _) => {}
+            (false, false) => print(&told),
+            // What is on stdout is JSON and nothing else.
+            (false, true) => _ = write!(std::io::stderr(), "{told}"),
         }
     }
     failed.map_or(Ok(()), Err)
@@ -102,6 +135,20 @@ fn first_seed(seeds: &[u64]) -> u64 {
     seeds.iter().max().map_or(1, |most| most + 1)
 }
 
+/// Refuses keys that no search can be about.
+fn check_keys(knobs: &[Knob]) -> Result<(), Failure> {
+    for (place, Knob { key, .. }) in knobs.iter().enumerate() {
+        if key == "seed" {
+            let message = "--vary seed: the search takes seeds of its own; --seed and --seeds name those of the comparison";
+            return Err(Failure::Request(message.to_owned()));
+        }
+        if knobs[..place].iter().any(|other| other.key == *key) {
+            return Err(Failure::Request(format!("--vary {key}: this key stands there twice; name it once")));
+        }
+    }
+    Ok(())
+}
+
 /// What is said where no configuration that was drawn can be.
 fn refused(error: &ScenarioError) -> Failure {
     Failure::Request(format!(
@@ -109,21 +156,51 @@ fn refused(error: &ScenarioError) -> Failure {
     ))
 }
 
+/// A line for each value of a list that was drawn and went with nothing that it was drawn with, and why.
+fn never_tried(
+    knobs: &[Knob],
+    tried: &[Tried],
+    refusals: &BTreeMap<(String, String), ScenarioError>,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    for knob in knobs {
+        let is_tried = |word: &String| {
+            tried.iter().any(|candidate| {
+                candidate.values.iter().any(|(key, value)| *key == knob.key && value == word)
+            })
+        };
+        for word in knob.words().iter().filter(|word| !is_tried(word)) {
+            if let Some(error) = refusals.get(&(knob.key.clone(), word.clone())) {
+                notes.push(format!(
+                    "{}={word} was not tried, as it went with no other value: {error}",
+                    knob.key
+                ));
+            }
+        }
+    }
+    notes
+}
+
 /// A line on each round, for whoever waits.
 fn tell(round: &Round<'_, Arc<Scenario>>, common: &Common) {
     if common.quiet {
         return;
     }
-    let values: Vec<String> = round.best.values.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let keeps = if round.best.score().keeps() { "" } else { ", which breaks limits" };
     let _ = writeln!(
         std::io::stderr(),
-        "{} configurations on {} {}: the best has {}{keeps}",
+        "{} {} on {} {}: the best has {}{keeps}",
         round.configurations,
+        if round.configurations == 1 { "configuration" } else { "configurations" },
         round.seeds,
         if round.seeds == 1 { "seed" } else { "seeds" },
-        values.join(" ")
+        label(&round.best.values)
     );
+}
+
+/// What a configuration with these values is called.
+fn label(values: &[(String, String)]) -> String {
+    values.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 /// What is compared last: the scenario as it is, and those that are left.
@@ -131,8 +208,7 @@ fn last(plain: &Arc<Scenario>, knobs: &[Knob], finalists: &[Tried], seeds: &[u64
     let as_it_is = knobs.iter().map(|knob| (knob.key.clone(), AS_IT_IS.to_owned())).collect();
     let mut configurations = vec![(AS_IT_IS.to_owned(), as_it_is, Arc::clone(plain))];
     for Candidate { values, scenario, .. } in finalists {
-        let label: Vec<String> = values.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        configurations.push((label.join(" "), values.clone(), Arc::clone(scenario)));
+        configurations.push((label(values), values.clone(), Arc::clone(scenario)));
     }
     let runs = configurations.into_iter().flat_map(|(label, values, scenario)| {
         let run = move |&seed: &u64| Run {
@@ -156,8 +232,8 @@ impl Search<'_> {
         for name in named.filter_map(|aim| aim.traffic.as_ref()) {
             if !plain.traffic_names.contains(name) {
                 return Err(Failure::Request(format!(
-                    "there is no `[[traffic]]` table `{name}`; there are {}",
-                    plain.traffic_names.join(", ")
+                    "there is no `[[traffic]]` table `{name}`; those that exist are {}",
+                    plain.traffic_names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
                 )));
             }
         }
@@ -179,6 +255,18 @@ impl Search<'_> {
         let watcher = Watcher::new(self.common.quiet, &tasks, &[]);
         let answers = batch::run_all(&SimulatedWorld, &tasks, threads(self.common), &watcher);
         watcher.clear();
+        if !std::mem::replace(&mut self.has_begun, true)
+            && let Some(aim) = self.without_value(&answers)
+        {
+            self.ended = Some(Failure::Run(format!(
+                "none of the first {} yields `{aim}`: no flow was completed, or its flows are not alike; name another metric",
+                match answers.len() {
+                    1 => "run".to_owned(),
+                    runs => format!("{runs} runs"),
+                }
+            )));
+            return None;
+        }
         let mut scores = Vec::with_capacity(answers.len());
         for answer in answers {
             scores.push(match answer {
@@ -192,6 +280,13 @@ impl Search<'_> {
             });
         }
         Some(scores)
+    }
+
+    /// What is asked for and came of no run, though all were done.
+    fn without_value(&self, answers: &[Result<Results, RunError>]) -> Option<&Aim> {
+        let done: Vec<&Results> = answers.iter().map(Result::as_ref).collect::<Result<_, _>>().ok()?;
+        let mut named = [&self.aim].into_iter().chain(self.limits.iter().map(Limit::metric));
+        named.find(|aim| done.iter().all(|results| aim.of(results).is_none()))
     }
 
     /// A line for each configuration that was tried, the best first: its values, on how many seeds it ran, by what part it broke limits,

@@ -1,12 +1,12 @@
 //! What is said of settings that were found: the best of the last comparison, and whether it is more than chance.
 
 use crate::format::{difference, estimate};
-use roci_lab::batch::Group;
+use roci_lab::batch::{Group, Metric};
 use roci_lab::figures::statistics::Estimate;
 use roci_lab::results::Results;
 use roci_lab::scenario::overrides::seeds_in_words;
 use roci_lab::tune::{Aim, Limit, Score};
-use std::collections::BTreeSet;
+use roci_units::Span;
 
 /// What the scenario with its own values is called.
 pub(crate) const AS_IT_IS: &str = "as it is";
@@ -36,16 +36,27 @@ impl Known<'_> {
     }
 }
 
-/// Which configuration of `group` is the best by `aim` within `limits`, and what it is worth beside the scenario as it is.
-pub(crate) fn verdict(aim: &Aim, limits: &[Limit], group: &Group, results: &[Results]) -> String {
-    let seeds: BTreeSet<u64> = group.runs.iter().map(|run| run.seed).collect();
+/// What was to be compared last, before some stalled or the user ended it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) configurations: usize,
+    pub(crate) seeds: usize,
+    /// The labels of those that broke limits with the seeds of the search.
+    pub(crate) broke: Vec<String>,
+}
+
+/// Which configuration of `group` is the best by `aim` within `limits`, and what it is worth beside the scenario as it is. Those that did not run
+/// with all seeds take no part, for the others had to.
+pub(crate) fn verdict(
+    aim: &Aim,
+    limits: &[Limit],
+    group: &Group,
+    results: &[Results],
+    asked: &Asked,
+) -> String {
     let known = |label| {
         let runs = || group.runs.iter().zip(results).filter(move |(run, _)| run.label == label);
-        // What was left out has stalled, or was not done when the user ended it.
-        let of_seed = |seed: &u64| {
-            runs().find(|(run, _)| run.seed == *seed).map(|(_, results)| Score::of(results, aim, limits))
-        };
-        let scores: Vec<Score> = seeds.iter().map(|seed| of_seed(seed).unwrap_or(Score::NOTHING)).collect();
+        let scores: Vec<Score> = runs().map(|(_, results)| Score::of(results, aim, limits)).collect();
         Known {
             label,
             values: runs().next().map_or(&[], |(run, _)| &run.values),
@@ -54,15 +65,45 @@ pub(crate) fn verdict(aim: &Aim, limits: &[Limit], group: &Group, results: &[Res
         }
     };
     let mut all: Vec<Known<'_>> = group.configurations().into_iter().map(known).collect();
+    // The others have stalled, or were not done when the user ended it.
+    all.retain(|known| known.worth.len() == asked.seeds);
     all.sort_by(|a, b| a.score.order(&b.score));
-    let Some(best) = all.first() else { return String::new() };
+    let missing = asked.configurations - all.len();
     let plain = all.iter().find(|known| known.label == AS_IT_IS);
+    let Some(best) = all.first().filter(|_| plain.is_none() || all.len() > 1) else {
+        return format!(
+            "\nNo verdict: of {} configurations {missing} did not run with all seeds.\n",
+            asked.configurations
+        );
+    };
+    let judged = judged(aim, limits, group, results, asked, (best, plain));
+    match missing {
+        0 => judged,
+        _ => format!(
+            "{judged}Not judged, as they did not run with all seeds: {missing} of {} configurations.\n",
+            asked.configurations
+        ),
+    }
+}
+
+/// What is said of `best` beside `plain`, the scenario as it is, if that came to its end.
+fn judged(
+    aim: &Aim,
+    limits: &[Limit],
+    group: &Group,
+    results: &[Results],
+    asked: &Asked,
+    (best, plain): (&Known<'_>, Option<&Known<'_>>),
+) -> String {
     let seeds: Vec<u64> = best.worth.iter().map(|(seed, _)| *seed).collect();
     let over = format!("over {}, which the search had not seen", seeds_in_words(&seeds));
     let limits: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();
     let limits = limits.join(" and ");
     let within = if limits.is_empty() { String::new() } else { format!(" within {limits}") };
-    let none_keeps = format!("None that was left keeps {limits} in every run");
+    let none_keeps = match limits.is_empty() {
+        true => "None that was left ran without a failure".to_owned(),
+        false => format!("None that was left keeps {limits} in every run"),
+    };
     let shown = |known: &Known<'_>| {
         known.estimate().map_or_else(|| "nothing".to_owned(), |known| estimate(aim.metric, &known))
     };
@@ -93,17 +134,55 @@ pub(crate) fn verdict(aim: &Aim, limits: &[Limit], group: &Group, results: &[Res
         plain.map_or_else(|| "nothing".to_owned(), shown)
     );
     let Some(plain) = plain else { return told };
-    match best.more_than(plain).filter(|_| seeds.len() > 1) {
-        None => told.push_str("One seed does not tell gain from chance: compare with --seeds 1..8.\n"),
-        Some(more) => {
+    let same_flows = |known: &Known<'_>| {
+        let pairs = group.differences(results);
+        pairs.iter().any(|pair| pair.label == known.label && pair.against == AS_IT_IS)
+    };
+    match best.more_than(plain) {
+        _ if seeds.len() < 2 => {
+            told.push_str("One seed does not tell gain from chance: compare with --seeds 1..8.\n");
+        }
+        Some(more) if same_flows(best) => {
             told.push_str(&format!("Seed by seed the difference is {}", difference(aim.metric, &more)));
             told.push_str(match more.mean.abs() > more.half_width {
                 true => ".\n",
                 false => ": these seeds do not tell the two apart.\n",
             });
         }
+        Some(_) => told
+            .push_str("Its flows are not those of the scenario as it is, so this is no gain of a setting.\n"),
+        None => told.push_str("Not every run of the two has a value: there is no difference seed by seed.\n"),
+    }
+    if best.score.keeps() && asked.broke.iter().any(|label| label == best.label) {
+        told.push_str(
+            "With seeds of the search it broke the limits: more seeds than these may tell of it.\n",
+        );
+    }
+    let completed = |known: &Known<'_>| {
+        let of = group.runs.iter().zip(results).filter(|(run, _)| run.label == known.label);
+        Estimate::of(&of.filter_map(|(_, results)| Metric::Completed.of(results)).collect::<Vec<_>>())
+    };
+    if let (Some(own), Some(other)) = (completed(best), completed(plain))
+        && own.mean < other.mean
+    {
+        told.push_str(&format!(
+            "It completed fewer flows: {} against {}. A limit on `completed` rules such settings out.\n",
+            estimate(Metric::Completed, &own),
+            estimate(Metric::Completed, &other)
+        ));
+    }
+    let is_slowdown = matches!(aim.metric, Metric::MeanSlowdown | Metric::P99Slowdown);
+    let comparable = seeds.len() < 2 || same_flows(best);
+    if is_slowdown && comparable && ideals(group, results, best) != ideals(group, results, plain) {
+        told.push_str("The ideal times that slowdowns are over are not the same in both: look at completion times too.\n");
     }
     told
+}
+
+/// The ideal times of the flows of one configuration.
+fn ideals<'a>(group: &'a Group, results: &'a [Results], known: &Known<'_>) -> Vec<Option<Span>> {
+    let runs = group.runs.iter().zip(results).filter(|(run, _)| run.label == known.label);
+    runs.flat_map(|(_, results)| results.flows.iter().map(|flow| flow.ideal)).collect()
 }
 
 /// `word` as a shell takes it for one.
@@ -145,7 +224,26 @@ mod tests {
             }
         }
         let group = Group { title: String::new(), runs, left_out: Vec::new() };
-        verdict(&Aim::read("drops").unwrap(), &[], &group, &results)
+        let asked =
+            Asked { configurations: configurations.len().max(3), seeds: 2, broke: vec!["2048".to_owned()] };
+        verdict(&Aim::read("drops").unwrap(), &[], &group, &results, &asked)
+    }
+
+    #[test]
+    fn who_did_not_run_with_all_seeds_is_not_judged_and_alone_the_scenario_is_no_verdict() {
+        let plain = (AS_IT_IS, &[(1, 9), (2, 9)][..]);
+        let interrupted = said(&[plain, ("1024", &[(1, 0)])]);
+        assert_eq!(interrupted, "\nNo verdict: of 3 configurations 2 did not run with all seeds.\n");
+        let stalled = said(&[plain, ("1024", &[(1, 0)]), ("2048", &[(1, 5), (2, 5)])]);
+        assert!(
+            stalled.starts_with("\nThe best by drops: --set nic.mtu=2048\n5 against 9 as it is"),
+            "{stalled}"
+        );
+        assert!(stalled.contains("\nWith seeds of the search it broke the limits"), "{stalled}");
+        assert!(
+            stalled.ends_with("Not judged, as they did not run with all seeds: 1 of 3 configurations.\n"),
+            "{stalled}"
+        );
     }
 
     #[test]

@@ -80,6 +80,14 @@ impl Knob {
         Ok(Self { key, values })
     }
 
+    /// What it may be, where that is a list; none of a range.
+    pub fn words(&self) -> &[String] {
+        match &self.values {
+            Values::Words(words) => words,
+            Values::Range(_) => &[],
+        }
+    }
+
     /// The value at `place`, 0 to 1: of a range whose greatest value is ten times the least or more in its logarithm, else evenly.
     pub fn at(&self, place: f64) -> String {
         match &self.values {
