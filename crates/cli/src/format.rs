@@ -62,8 +62,10 @@ pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
 
 /// A mean of differences with its sign, and half the width of its confidence interval.
 pub(crate) fn difference(metric: Metric, difference: &Estimate) -> String {
-    let sign = if difference.mean > 0.0 { "+" } else { "" };
-    format!("{sign}{}", estimate(metric, difference))
+    // What rounding leaves of differences that cancel out is none.
+    let mean = if difference.mean.abs() < difference.half_width * 1e-9 { 0.0 } else { difference.mean };
+    let sign = if mean > 0.0 { "+" } else { "" };
+    format!("{sign}{}", estimate(metric, &Estimate { mean, ..*difference }))
 }
 
 /// A mean over seeds, each number as `one` writes it; a dash where there is none.
@@ -87,5 +89,15 @@ mod tests {
         assert_eq!(rate(1_104_000_000.0), "1.104 Gb/s");
         assert_eq!(size(38_000_000), "38.00 MB");
         assert_eq!(size(1), "1 B");
+    }
+
+    #[test]
+    fn differences_that_cancel_out_are_no_difference() {
+        let told = |mean| {
+            let of = Estimate { mean, half_width: 689.9, min: -54.3, max: 54.3 };
+            difference(Metric::QueueMean, &of)
+        };
+        assert_eq!(told(3.64e-12), told(0.0));
+        assert!(told(3.64).starts_with("+3.64"), "{}", told(3.64));
     }
 }
