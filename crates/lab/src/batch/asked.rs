@@ -24,7 +24,8 @@ pub struct Asked {
     /// Whether a capture is written.
     pub capture: bool,
     /// Octets of payload that are in it once all is moved, where they begin and end: at hosts that are captured, and at switches that these
-    /// are linked to, which see them twice. What other switches see depends on the paths that are chosen.
+    /// are linked to, which see them twice. What other switches see depends on the paths that are chosen. Flows whose own links cannot
+    /// carry them until the run stops are not counted.
     pub captured: u64,
 }
 
@@ -83,6 +84,7 @@ impl Asked {
         // By how much coinciding starts are set apart makes no difference to how many there are.
         let setting = Setting { graph, seed, stop, packet: 0, start_jitter: Some(Span::ZERO) };
         let captured = Captured::of(scenario);
+        let rates = graph.host_rates();
         let mut asked = Self { capture: captured.is_some(), ..Self::default() };
         let jobs = Jobs::new(&traffic, &setting).ok()?;
         for job in jobs.take_while(|job| stop.is_none_or(|stop| job.start < stop)) {
@@ -95,7 +97,13 @@ impl Asked {
                 u64::MAX => asked.endless += 1,
                 octets => {
                     asked.octets = asked.octets.saturating_add(octets);
-                    let times = captured.as_ref().map_or(0, |captured| captured.times(job.src, job.dst));
+                    let ends = [job.src, job.dst].map(|host| rates.get(usize::from(host.0)).copied());
+                    let rate = ends.into_iter().flatten().min().unwrap_or_default();
+                    let ends_before = |stop| rate.0 > 0 && job.start + rate.time_for(octets) <= stop;
+                    let times = match &captured {
+                        Some(captured) if stop.is_none_or(ends_before) => captured.times(job.src, job.dst),
+                        _ => 0,
+                    };
                     asked.captured = asked.captured.saturating_add(octets.saturating_mul(times));
                 }
             }
@@ -166,13 +174,15 @@ mod tests {
     /// One flow from `h0` to `h1` behind the other leaf, and one to its neighbour.
     #[test]
     fn a_capture_holds_what_begins_and_ends_at_its_hosts_and_twice_what_passes_their_switches() {
-        let captured = |pcap: &str| {
-            let text = format!(
+        let text = |pcap: &str| {
+            format!(
                 "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\nrate = \"10Gb/s\"\ndelay = \"1us\"\n\
                  [[traffic]]\nkind = \"flows\"\nflows = [{{ src = \"h0\", dst = \"h2\", size = \"1MB\" }}, {{ src = \"h0\", dst = \"h1\", size = \"10KB\" }}]\n\
                  [measure]\npcap = [{pcap}]\n"
-            );
-            let asked = Asked::of(&scenario(&text), 1, usize::MAX).unwrap();
+            )
+        };
+        let captured = |pcap: &str| {
+            let asked = Asked::of(&scenario(&text(pcap)), 1, usize::MAX).unwrap();
             assert_eq!(asked.capture, !pcap.is_empty());
             asked.captured
         };
@@ -181,6 +191,9 @@ mod tests {
         assert_eq!([captured("\"leaf0\""), captured("\"leaf1\"")], [2_020_000, 2_000_000]);
         assert_eq!(captured("\"leaf0\", \"leaf1\", \"h1\""), 4_030_000);
         assert_eq!(captured("\"spine0\""), 0, "by which spine it goes, nobody knows before");
+        // A link of 10 Gb/s carries the short one in 8 us, and not the long one in 100.
+        let text = format!("stop = \"100us\"\n{}", text("\"h0\""));
+        assert_eq!(Asked::of(&scenario(&text), 1, usize::MAX).unwrap().captured, 10_000);
     }
 
     #[test]
