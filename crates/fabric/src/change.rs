@@ -60,6 +60,8 @@ impl Outage {
 /// A port's rate from some instant on.
 #[derive(Clone, Copy, Debug)]
 struct RateChange {
+    /// In picoseconds.
+    at: u64,
     port: u32,
     class: u16,
     rate: BitsPerSec,
@@ -94,8 +96,8 @@ pub(crate) struct Changes {
     detect_own: Option<u64>,
     /// Whether routes are about to be laid anew, in this instant.
     stale: bool,
-    /// Whether routes go by the rates of links.
-    weighted: bool,
+    /// Where routes go by the rates of links: the rates in kb/s that they know of, by port.
+    known_rates: Option<Vec<u64>>,
 }
 
 /// The event after the parts' that lays routes anew.
@@ -109,10 +111,10 @@ impl Changes {
         self.home.as_ref().map(|home| &home.1)
     }
 
-    /// The routes that avoid what is to be avoided now, and go by `rates` if they have weights.
-    fn routes(&self, rates: Rates<'_>) -> Option<Result<Routes, crate::routing::RoutingError>> {
+    /// The routes that avoid what is to be avoided now; `first_ports` are those of the switches.
+    fn routes(&self, first_ports: &[u32]) -> Option<Result<Routes, crate::routing::RoutingError>> {
         let (graph, home) = &**self.home.as_ref()?;
-        if !self.weighted && !self.parts.iter().any(|state| state.avoided || state.shut) {
+        if self.known_rates.is_none() && !self.parts.iter().any(|state| state.avoided || state.shut) {
             return Some(Ok(home.clone()));
         }
         let links_of = |is: fn(&PartState) -> bool| {
@@ -131,9 +133,15 @@ impl Changes {
             links
         };
         let (dead, shut) = (links_of(|state| state.avoided), links_of(|state| state.shut));
-        let rates = self.weighted.then_some(rates);
+        let rates = self.known_rates.as_ref().map(|known| by_switch(known, first_ports));
+        let rates = rates.as_ref().map(|rates| rates as Rates<'_>);
         Some(Routes::around(graph, |link| dead[link as usize], |link| shut[link as usize], rates))
     }
+}
+
+/// Rates by port as they are asked for: by a switch and its port.
+fn by_switch<'a>(known: &'a [u64], first_ports: &'a [u32]) -> impl Fn(usize, u16) -> u64 {
+    move |switch, port| known[first_ports[switch] as usize + usize::from(port)]
 }
 
 impl Net {
@@ -150,7 +158,7 @@ impl Net {
         let (slower, own) = (self.class_of(spec, rate)?, self.class_of(spec, spec.rate)?);
         for (at, class, rate) in [(start, slower, rate), (until, own, spec.rate)] {
             let place = self.changes.rates.len();
-            self.changes.rates.push(RateChange { port, class, rate });
+            self.changes.rates.push(RateChange { at: at.as_ps(), port, class, rate });
             #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^32 faults")]
             let handle = place as u32;
             if at == Instant::ZERO {
@@ -182,7 +190,7 @@ impl Net {
     /// A link has another rate from now on. What is being sent ends as it began.
     #[cold]
     pub(crate) fn change_rate(&mut self, handle: u32) {
-        let RateChange { port, class, rate } = self.changes.rates[handle as usize];
+        let RateChange { port, class, rate, .. } = self.changes.rates[handle as usize];
         let end = &mut self.ports[port as usize].link;
         end.class = class;
         let uneven = self.classes[usize::from(class)].octet_ps == 0;
@@ -192,22 +200,16 @@ impl Net {
         }
         self.faults.set_rate(port, rate);
         let now = self.queue.now();
-        if let Some(detect) = self.changes.detect.filter(|_| self.changes.weighted)
+        if let Some(detect) = self.changes.detect.filter(|_| self.changes.known_rates.is_some())
             && now.saturating_add(detect) < HORIZON_PS
         {
             self.queue.push_at(now + detect, REROUTE, WEIGH);
         }
     }
 
-    /// The rate in kb/s that a port of a switch has now.
-    fn rate_now(&self, switch: usize, port: u16) -> u64 {
-        let port = &self.ports[(self.first_ports[switch] + u32::from(port)) as usize];
-        self.classes[usize::from(port.link.class)].rate_kbps.into()
-    }
-
-    /// Lays routes anew as things stand now, where they may change.
+    /// Lays routes anew as they are to be now, where they may change.
     fn lay(&mut self) -> Result<(), BuildError> {
-        if let Some(routes) = self.changes.routes(&|switch, port| self.rate_now(switch, port)) {
+        if let Some(routes) = self.changes.routes(&self.first_ports) {
             self.routes = routes.map_err(BuildError::Routing)?;
         }
         Ok(())
@@ -215,10 +217,12 @@ impl Net {
 
     /// Puts the outages of `config` in place.
     pub(crate) fn place_outages(&mut self, graph: &Graph, config: &FabricConfig) -> Result<(), BuildError> {
-        self.changes.weighted = config.weighted;
         if config.weighted {
-            self.routes = Routes::weighted(graph, &|switch, port| self.rate_now(switch, port))
-                .map_err(BuildError::Routing)?;
+            let rate = |port: u32| u64::from(self.class(port).rate_kbps);
+            let known: Vec<u64> = (0..).take(self.ports.len()).map(rate).collect();
+            let weighted = Routes::weighted(graph, &by_switch(&known, &self.first_ports));
+            self.routes = weighted.map_err(BuildError::Routing)?;
+            self.changes.known_rates = Some(known);
         }
         if config.outages.is_empty() && !config.weighted {
             return Ok(());
@@ -316,6 +320,11 @@ impl Net {
             return;
         }
         let mut noticed = handle == WEIGH;
+        if let (Some(known), Some(detect)) = (&mut changes.known_rates, changes.detect.filter(|_| noticed)) {
+            for change in changes.rates.iter().filter(|change| change.at.checked_add(detect) == Some(now)) {
+                known[change.port as usize] = change.rate.as_kbps().into();
+            }
+        }
         if let Some(state) = changes.parts.get_mut(handle as usize) {
             let is_down = state.down > 0;
             for (detect, known) in

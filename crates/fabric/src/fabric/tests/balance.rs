@@ -3,6 +3,7 @@
 use super::faults::always;
 use super::*;
 use crate::Balancing::{Adaptive, Flowlet, Hash, InTurn};
+use crate::change::{Outage, Part};
 use std::collections::BTreeSet;
 
 const FRAME: u16 = 4_178;
@@ -124,6 +125,34 @@ fn weights_give_a_slow_link_its_part_of_the_turns_once_its_rate_is_known() {
         assert!(expected.contains(later[round].iter().min().unwrap()), "{round}: {:?}", later[round]);
         assert!(matches!(times(&never[round]), (Some(30..=31), Some(31..=32))), "{round}: {never:?}");
     }
+}
+
+#[test]
+fn weights_do_not_know_a_rate_before_its_time_though_other_routes_change() {
+    let graph = four_ways();
+    let (slow, ends) = uplink(&graph);
+    let at = |us| Instant::ZERO + Span::from_micros(us);
+    let faults = ends.map(|from| FaultSpec {
+        start: at(295),
+        ..always(slow, from, Fault::Rate(BitsPerSec::from_gbps(10)))
+    });
+    let down = Outage { part: Part::Link(slow + 1), start: at(100), until: Instant::NEVER, turns: None };
+    let config = FabricConfig {
+        balancing: InTurn,
+        weighted: true,
+        faults: faults.to_vec(),
+        outages: vec![down],
+        detect: Some(Span::from_micros(200)),
+        ..FabricConfig::default()
+    };
+    let (_, rounds) = bursts(&config, &[0, 1, 2, 3], 31, 4, 240);
+    let least = |ports: &[u64]| ports.iter().copied().filter(|frames| *frames > 0).min();
+    assert!(matches!(least(&rounds[1]), Some(30..=32)), "four ways alike: {rounds:?}");
+    assert!(
+        matches!(least(&rounds[2]), Some(40..=43)),
+        "three, and nobody knows that one is slow: {rounds:?}"
+    );
+    assert!(matches!(least(&rounds[3]), Some(5..=7)), "three with weights: {rounds:?}");
 }
 
 #[test]
