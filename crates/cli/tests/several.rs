@@ -595,6 +595,35 @@ fn what_a_search_has_tried_is_written_where_nothing_came_of_the_comparison() {
 }
 
 #[test]
+#[cfg(unix)]
+fn what_was_tried_before_an_interrupt_is_written() {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::process::{Command, Stdio};
+    let scratch = Scratch::new("interrupted-tune");
+    scratch.scenario("long.toml", &SMALL.replace("200KB", "20MB"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_roci"))
+        .args(["tune", "long.toml", "--vary", "topology.delay=1us..100us", "--draws", "16"])
+        .current_dir(&scratch.0)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    assert!(
+        told.read_line(&mut line).unwrap() > 0 && line.starts_with("16 configurations on 1 seed"),
+        "{line}"
+    );
+    let killed = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    assert!(killed.success());
+    told.read_to_string(&mut line).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(line.ends_with("\ninterrupted while it searched\n"), "{line}");
+    let tried = text(&scratch.read("out/long-tune-interrupted/tried.csv"));
+    assert!(tried.lines().count() >= 17, "{tried}");
+    assert!(!scratch.files().iter().any(|name| name.starts_with("out/long-tune/")), "{:?}", scratch.files());
+}
+
+#[test]
 fn a_search_for_what_no_run_yields_ends_after_the_first_runs_and_says_so() {
     let scratch = Scratch::new("tune-valueless");
     scratch.scenario("endless.toml", &format!("stop = \"10us\"\n{SMALL}"));

@@ -55,30 +55,29 @@ pub struct Round<'a, S> {
     pub best: &'a Candidate<S>,
 }
 
-/// Why a search found nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Nothing<E> {
-    /// Each configuration that was drawn was refused, the last with this.
-    Refused(E),
-    /// It was ended.
-    Stopped,
+/// What a search has tried.
+#[derive(Clone, Debug)]
+pub struct Found<S> {
+    /// The best first, and of these the [`FINALISTS`] that were left in the end before all others.
+    pub tried: Vec<Candidate<S>>,
+    /// Whether it was ended before it had come to these: then all that had run are there, the best first.
+    pub stopped: bool,
 }
 
 /// Searches the values of `knobs`, of which there are 1 to [`KNOBS`], for the least score: `draws` configurations at first, and half as many near the best.
-/// Gives all that were tried, the best first, and of these the [`FINALISTS`] that were left in the end before all others.
 ///
 /// `accept` makes a scenario of values, or says why it cannot be; `judge` runs candidates, each with the number of a seed from 0 on, and
 /// gives their scores in that order, or none where the search is to end; `tell` hears of each round.
 ///
 /// # Errors
-/// [`Nothing`] where no configuration was accepted, or where `judge` ended it.
+/// Where no configuration was accepted, with what was said of the last.
 pub fn search<S, E>(
     knobs: &[Knob],
     draws: usize,
     mut accept: impl FnMut(&[(String, String)]) -> Result<S, E>,
     mut judge: impl FnMut(&[(&Candidate<S>, usize)]) -> Option<Vec<Score>>,
     mut tell: impl FnMut(&Round<'_, S>),
-) -> Result<Vec<Candidate<S>>, Nothing<E>> {
+) -> Result<Found<S>, E> {
     let (mut seen, mut index, mut out) = (BTreeSet::new(), 0, Vec::new());
     let mut draw = |wanted: usize, near: &[Vec<f64>]| {
         let (mut drawn, mut refused) = (Vec::new(), None);
@@ -110,18 +109,24 @@ pub fn search<S, E>(
     };
     let (mut pool, refused) = draw(draws.max(1), &[]);
     if let Some(error) = refused.filter(|_| pool.is_empty()) {
-        return Err(Nothing::Refused(error));
+        return Err(error);
     }
-    halve(&mut pool, &mut out, &mut judge, &mut tell).ok_or(Nothing::Stopped)?;
-    let near: Vec<_> = pool.iter().map(|candidate| candidate.places.clone()).collect();
-    let (more, _) = draw(draws / 2, &near);
-    if !more.is_empty() {
-        pool.extend(more);
-        halve(&mut pool, &mut out, &mut judge, &mut tell).ok_or(Nothing::Stopped)?;
+    let mut stopped = halve(&mut pool, &mut out, &mut judge, &mut tell).is_none();
+    if !stopped {
+        let near: Vec<_> = pool.iter().map(|candidate| candidate.places.clone()).collect();
+        let (more, _) = draw(draws / 2, &near);
+        if !more.is_empty() {
+            pool.extend(more);
+            stopped = halve(&mut pool, &mut out, &mut judge, &mut tell).is_none();
+        }
+    }
+    if stopped {
+        pool.retain(|candidate| !candidate.scores.is_empty());
+        out.append(&mut pool);
     }
     out.sort_by(|a, b| a.score().order(&b.score()));
     pool.append(&mut out);
-    Ok(pool)
+    Ok(Found { tried: pool, stopped })
 }
 
 /// Runs all of `pool`, and then the better half of them with twice as many seeds, until [`FINALISTS`] are left, the best first. The others go
@@ -187,7 +192,8 @@ mod tests {
             Some(asked.iter().map(score).collect())
         };
         let found = search::<(), ()>(&knobs, draws, |_| Ok(()), judge, |_| ()).unwrap();
-        (found, runs)
+        assert!(!found.stopped);
+        (found.tried, runs)
     }
 
     #[test]
@@ -248,9 +254,17 @@ mod tests {
     fn a_search_says_why_nothing_is_accepted_and_ends_when_it_is_told_to() {
         let knobs = [Knob::read("a=1..9").unwrap()];
         let refused = search::<(), _>(&knobs, 8, |_| Err("no"), |_| Some(Vec::new()), |_| ());
-        assert_eq!(refused.unwrap_err(), Nothing::Refused("no"));
-        let stopped = search::<(), ()>(&knobs, 8, |_| Ok(()), |_| None, |_| ());
-        assert_eq!(stopped.unwrap_err(), Nothing::Stopped);
+        assert_eq!(refused.unwrap_err(), "no");
+        let mut rounds = 0;
+        let judge = |asked: &[(&Candidate<()>, usize)]| {
+            rounds += 1;
+            let value = |(candidate, _): &(&Candidate<()>, usize)| candidate.values[0].1.parse().unwrap();
+            let scores = asked.iter().map(|asked| Score { over: 0.0, value: value(asked) });
+            (rounds == 1).then(|| scores.collect())
+        };
+        let found = search::<(), ()>(&knobs, 8, |_| Ok(()), judge, |_| ()).unwrap();
+        let values: Vec<&str> = found.tried.iter().map(|candidate| candidate.values[0].1.as_str()).collect();
+        assert!(found.stopped && values.len() == 8 && values.is_sorted(), "{values:?}");
     }
 
     #[test]

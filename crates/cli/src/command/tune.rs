@@ -12,10 +12,11 @@ use roci_lab::results::Results;
 use roci_lab::run::RunError;
 use roci_lab::scenario::overrides;
 use roci_lab::scenario::{Scenario, ScenarioError};
-use roci_lab::tune::{Aim, Candidate, FINALISTS, KNOBS, Knob, Limit, Nothing, Round, Score, search};
+use roci_lab::tune::{Aim, Candidate, FINALISTS, Found, KNOBS, Knob, Limit, Round, Score, search};
 use roci_lab::world::SimulatedWorld;
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 type Tried = Candidate<Arc<Scenario>>;
@@ -77,15 +78,13 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
         })
     };
     let found = search(&knobs, draws, accept, |asked| wanted.judge(asked), |round| tell(round, common));
-    let tried = match found {
-        Ok(tried) => tried,
-        Err(Nothing::Refused(error)) => return Err(refused(&error)),
-        Err(Nothing::Stopped) => {
-            return Err(wanted.ended.unwrap_or_else(|| {
-                Failure::Run("interrupted while it searched; nothing was written".to_owned())
-            }));
+    let Found { tried, stopped } = found.map_err(|error| refused(&error))?;
+    if stopped {
+        if !tried.is_empty() {
+            wanted.write_part(&folder, &tried)?;
         }
-    };
+        return Err(wanted.ended.unwrap_or_else(|| Failure::Run("interrupted while it searched".to_owned())));
+    }
     if !common.quiet {
         for note in never_tried(&knobs, &tried, &refusals) {
             let _ = writeln!(std::io::stderr(), "{note}");
@@ -102,15 +101,7 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     let Executed { done, failed } = execute_all(vec![Request { group, folder: folder.clone() }], common)?;
     let written = |error: output::OutputError| Failure::Run(error.to_string());
     if done.is_empty() {
-        // Nothing came of the comparison, and the search took long.
-        let part = prepare(&folder)?.beside(PART);
-        output::write(&part.draft().join(TRIED), |file| wanted.write_csv(file, &tried)).map_err(written)?;
-        if !common.quiet {
-            let place = part.target().join(TRIED);
-            let _ =
-                writeln!(std::io::stderr(), "all {} that were tried are in {}", tried.len(), place.display());
-        }
-        part.publish().map_err(written)?;
+        wanted.write_part(&folder, &tried)?;
     }
     for (Request { group, folder }, results) in &done {
         output::write(&folder.join(TRIED), |file| wanted.write_csv(file, &tried)).map_err(written)?;
@@ -287,6 +278,19 @@ impl Search<'_> {
         let done: Vec<&Results> = answers.iter().map(Result::as_ref).collect::<Result<_, _>>().ok()?;
         let mut named = [&self.aim].into_iter().chain(self.limits.iter().map(Limit::metric));
         named.find(|aim| done.iter().all(|results| aim.of(results).is_none()))
+    }
+
+    /// Writes what was `tried` beside `folder` where nothing else comes of a search that took long.
+    fn write_part(&self, folder: &Path, tried: &[Tried]) -> Result<(), Failure> {
+        let written = |error: output::OutputError| Failure::Run(error.to_string());
+        let part = prepare(folder)?.beside(PART);
+        output::write(&part.draft().join(TRIED), |file| self.write_csv(file, tried)).map_err(written)?;
+        if !self.common.quiet {
+            let place = part.target().join(TRIED);
+            let _ =
+                writeln!(std::io::stderr(), "all {} that were tried are in {}", tried.len(), place.display());
+        }
+        part.publish().map_err(written)
     }
 
     /// A line for each configuration that was tried, the best first: its values, on how many seeds it ran, by what part it broke limits,
