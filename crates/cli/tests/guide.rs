@@ -177,6 +177,18 @@ fn the_guides_thresholds_are_found_as_it_says() {
     assert!(text(&output.stdout).ends_with(verdict), "{}", text(&output.stdout));
 }
 
+/// Runs the command on the first line of `block`, and holds what it prints against the lines behind it; gives how many these are.
+fn lines_shown(scratch: &Scratch, block: &str) -> usize {
+    let (command, lines) = block.split_once('\n').unwrap();
+    let arguments: Vec<&str> = command.split_whitespace().skip(2).collect();
+    let printed = text(&scratch.roci(&arguments).stdout);
+    let lines = lines.lines().filter(|line| !line.is_empty() && *line != "...");
+    let is_printed = |line: &&str| {
+        assert!(printed.lines().any(|printed| printed == *line), "{command}: {line} in\n{printed}");
+    };
+    lines.inspect(is_printed).count()
+}
+
 #[test]
 fn the_guides_faults_and_bursts_are_told_of_as_it_says() {
     let scratch = Scratch::new("guide-traffic");
@@ -188,17 +200,9 @@ fn the_guides_faults_and_bursts_are_told_of_as_it_says() {
     for (name, scenario) in names.into_iter().zip(scenarios) {
         scratch.scenario(name, scenario);
     }
-    let mut shown = 0;
     let is_meant = |text: &str| text.starts_with("$ roci") && names.iter().any(|name| text.contains(name));
-    for (_, block) in blocks.iter().filter(|(_, text)| is_meant(text)) {
-        let (command, lines) = block.split_once('\n').unwrap();
-        let arguments: Vec<&str> = command.split_whitespace().skip(2).collect();
-        let printed = text(&scratch.roci(&arguments).stdout);
-        for line in lines.lines().filter(|line| !line.is_empty() && *line != "...") {
-            assert!(printed.lines().any(|printed| printed == line), "{command}: {line} in\n{printed}");
-            shown += 1;
-        }
-    }
+    let meant = blocks.iter().filter(|(_, text)| is_meant(text));
+    let shown: usize = meant.map(|(_, block)| lines_shown(&scratch, block)).sum();
     assert!(shown >= 13, "only {shown} lines were found");
 }
 
@@ -210,16 +214,7 @@ fn the_guides_unreliable_connections_lose_what_it_says() {
         blocks.iter().find(|block| block.0 == "toml" && block.1.contains("service = \"UC\"")).unwrap();
     scratch.scenario("readout.toml", &scenario.1);
     let runs = blocks.iter().filter(|block| block.1.starts_with("$ roci run readout.toml"));
-    let mut shown = 0;
-    for (_, block) in runs {
-        let (command, lines) = block.split_once('\n').unwrap();
-        let arguments: Vec<&str> = command.split_whitespace().skip(2).collect();
-        let printed = text(&scratch.roci(&arguments).stdout);
-        for line in lines.lines().filter(|line| !line.is_empty() && *line != "...") {
-            assert!(printed.lines().any(|printed| printed == line), "{command}: {line} in\n{printed}");
-            shown += 1;
-        }
-    }
+    let shown: usize = runs.map(|(_, block)| lines_shown(&scratch, block)).sum();
     assert!(shown >= 10, "only {shown} lines were found");
 }
 

@@ -14,7 +14,7 @@ pub use asked::{Asked, asked};
 pub use collectives::CollectiveSum;
 pub use differences::Difference;
 pub use left_out::{Alike, LeftOut};
-pub use names::Names;
+pub use names::{Names, in_one_line};
 pub use rpcs::RpcSum;
 
 use crate::figures::statistics::Estimate;
@@ -146,7 +146,7 @@ impl Group {
                 _ => (key, value),
             };
             let values: Vec<_> = combination.into_iter().map(varied).collect();
-            let label = names::in_one_line(&values);
+            let label = in_one_line(&values);
             group.title = format!("{}-sweep", scenario.name);
             group.add(if label.is_empty() { &scenario.name } else { &label }, values, &scenario, seeds)?;
         }

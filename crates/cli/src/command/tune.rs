@@ -6,8 +6,8 @@ use crate::args::{Common, Tune};
 use crate::execute::{Executed, PART, Request, execute_all, prepare, print, threads};
 use crate::progress::{Watcher, listen};
 use crate::table::tuned::{self, AS_IT_IS, Asked};
-use roci_lab::batch::{self, Group, Run, Task};
-use roci_lab::output;
+use roci_lab::batch::{self, Group, Run, Task, in_one_line};
+use roci_lab::output::{self, flows::quoted};
 use roci_lab::results::Results;
 use roci_lab::run::RunError;
 use roci_lab::scenario::overrides;
@@ -95,7 +95,7 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     let asked = Asked {
         configurations: finalists.len() + 1,
         seeds: seeds.len(),
-        broke: broke.map(|candidate| label(&candidate.values)).collect(),
+        broke: broke.map(|candidate| in_one_line(&candidate.values)).collect(),
     };
     let group = last(&plain, &knobs, finalists, &seeds);
     let Executed { done, failed } = execute_all(vec![Request { group, folder: folder.clone() }], common)?;
@@ -185,13 +185,8 @@ fn tell(round: &Round<'_, Arc<Scenario>>, common: &Common) {
         if round.configurations == 1 { "configuration" } else { "configurations" },
         round.seeds,
         if round.seeds == 1 { "seed" } else { "seeds" },
-        label(&round.best.values)
+        in_one_line(&round.best.values)
     );
-}
-
-/// What a configuration with these values is called.
-fn label(values: &[(String, String)]) -> String {
-    values.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 /// What is compared last: the scenario as it is, and those that are left.
@@ -199,7 +194,7 @@ fn last(plain: &Arc<Scenario>, knobs: &[Knob], finalists: &[Tried], seeds: &[u64
     let as_it_is = knobs.iter().map(|knob| (knob.key.clone(), AS_IT_IS.to_owned())).collect();
     let mut configurations = vec![(AS_IT_IS.to_owned(), as_it_is, Arc::clone(plain))];
     for Candidate { values, scenario, .. } in finalists {
-        configurations.push((label(values), values.clone(), Arc::clone(scenario)));
+        configurations.push((in_one_line(values), values.clone(), Arc::clone(scenario)));
     }
     let runs = configurations.into_iter().flat_map(|(label, values, scenario)| {
         let run = move |&seed: &u64| Run {
@@ -296,10 +291,6 @@ impl Search<'_> {
     /// A line for each configuration that was tried, the best first: its values, on how many seeds it ran, by what part it broke limits,
     /// and its metric.
     fn write_csv(&self, out: &mut dyn std::io::Write, tried: &[Tried]) -> std::io::Result<()> {
-        let quoted = |text: &str| match text.contains([',', '"']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text.to_owned(),
-        };
         for (key, _) in tried.first().map_or(&[][..], |first| &first.values) {
             write!(out, "{},", quoted(key))?;
         }

@@ -44,7 +44,7 @@ impl Group {
 }
 
 /// A combination of values of the keys that are swept, as a label.
-pub(super) fn in_one_line(values: &[(String, String)]) -> String {
+pub fn in_one_line(values: &[(String, String)]) -> String {
     values.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }
 

@@ -58,8 +58,8 @@ fn optional(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// `text` as a field: in quotes where it needs them.
-pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
+/// `text` as a field of a CSV file: in quotes where it needs them.
+pub fn quoted(text: &str) -> Cow<'_, str> {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\"")).into()
     } else {
