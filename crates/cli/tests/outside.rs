@@ -1,11 +1,13 @@
 //! What we write, read by tools that are not ours: Chromium, tshark, pyarrow, and an ICRC checker that shares no code
-//! with us. Run by `cargo test -p roci-cli --features outside-tools --test outside`; a tool that is not there fails the
+//! with us; and what we simulate, simulated by ns-3. Run by `cargo test -p roci-cli --features outside-tools --test outside`; a tool that is not there fails the
 //! test that needs it, with a word on how to get it.
 
 #[path = "outside/chromium.rs"]
 mod chromium;
 #[path = "outside/layouts.rs"]
 mod layouts;
+#[path = "outside/ns3.rs"]
+mod ns3;
 mod page;
 #[path = "outside/tools.rs"]
 mod tools;
@@ -459,4 +461,58 @@ fn the_page_on_laws_of_ones_own_leads_to_a_plot() {
     }
     assert!(commands >= 9, "only {commands} commands were found");
     assert!(folder.join("out/near/report.html").exists());
+}
+
+/// A tree of switches with links of many lengths, whose rates send an octet in a whole number of ns.
+fn tree() -> ns3::Network {
+    let link = |(a, b, gbps, delay_ns)| ns3::Link { a, b, gbps, delay_ns };
+    let links = [
+        (0, 8, 8, 137),
+        (1, 8, 8, 251),
+        (2, 8, 4, 499),
+        (3, 9, 8, 1_013),
+        (4, 9, 4, 331),
+        (5, 10, 2, 5_003),
+        (6, 10, 8, 777),
+        (7, 11, 8, 89),
+        (8, 11, 4, 1_031),
+        (9, 11, 8, 647),
+        (10, 9, 4, 20_011),
+    ];
+    ns3::Network { hosts: 8, switches: 4, links: links.map(link).into() }
+}
+
+#[test]
+fn frames_arrive_in_ns3_at_the_same_nanosecond() {
+    let network = tree();
+    let (mut at, mut random) = (0, 1_u64);
+    let mut draw = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let mut flow = |_| {
+        at += 1 + draw(60_000);
+        let (source, size) = (draw(8), 1 << draw(20));
+        let (destination, size) = ((source + 1 + draw(7)) % 8, size + draw(size));
+        format!(
+            "{{ src = \"h{source}\", dst = \"h{destination}\", size = \"{size}B\", start = \"{at}ns\" }},\n"
+        )
+    };
+    let flows: String = (0..600).map(&mut flow).collect();
+    let switch = "[switch]\npfc = false\nbuffer = \"1GB\"\nalpha = 1024\necn = { step = \"30KB\" }\n";
+    let transport = "[transport]\ncontrol = \"dctcp\"\n[[traffic]]\nkind = \"flows\"\nflows = [\n";
+    let text_of = [&network.scenario(), switch, transport, &flows, "]\n", &network.capture()].concat();
+    let (path, folder) = (scratch().join("carried.toml"), scratch().join("carried"));
+    std::fs::write(&path, text_of).expect("a scratch file");
+    roci(&["run", text(&path), "--quiet", "--out", text(&folder)]);
+    let frames = ns3::frames(&folder.join("capture.pcapng"));
+    let waited = frames.iter().map(|frame| frame.arrived - frame.sent).max();
+    let ns3::Carried { arrived, hops, cpu_s } = ns3::carry(&network, &frames);
+    println!(
+        "{} frames, one of them {waited:?} ns under way; {hops} hops in {cpu_s} s of ns-3's",
+        frames.len()
+    );
+    assert!(frames.len() > 50_000 && waited.is_some_and(|ns| ns > 200_000), "little has queued");
+    let differ = frames.iter().zip(&arrived).filter(|(frame, arrived)| frame.arrived != **arrived);
+    assert_eq!(differ.count(), 0, "of {}", frames.len());
 }
