@@ -74,6 +74,9 @@ pub(crate) enum Command {
     /// Find settings of a scenario: the best of a metric within limits on others
     #[command(after_help = TUNE)]
     Tune(Tune),
+    /// Make a scenario of a configuration of HPCC's simulator
+    #[command(after_help = IMPORT)]
+    Import(Import),
     /// Run the figures of papers and print the paper's values beside ours
     #[command(after_help = REPRODUCE)]
     Reproduce(Reproduce),
@@ -121,6 +124,14 @@ Examples:
   roci compare scenarios/incast-32.toml --control dcqcn,none
   roci compare scenarios/incast-32.toml --seeds 1..5 \\
     --control '{ law = \"dcqcn\", preset = \"hpcc\" },dcqcn,none'";
+
+const IMPORT: &str = "\
+Examples:
+  roci import mix/config.txt
+  roci import mix/config.txt --out hpcc.toml && roci run hpcc.toml
+
+Topology and flow files stay where they are. What the scenario does not say as the configuration
+does is printed, and is in its first lines.";
 
 const TUNE: &str = "\
 Examples:
@@ -400,6 +411,16 @@ pub(crate) struct Tune {
     pub(crate) draws: u32,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The configuration: a key and its values on each line
+    #[arg(value_name = "CONFIG")]
+    pub(crate) config: PathBuf,
+    /// The scenario's file; by default beside the configuration, with the end `.toml`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod ctl;
 mod dash;
+mod import;
 mod nic;
 mod perf;
 mod ping;
@@ -12,6 +13,7 @@ mod tune;
 
 pub(crate) use ctl::ctl;
 pub(crate) use dash::dash;
+pub(crate) use import::import;
 pub(crate) use nic::nic;
 pub(crate) use perf::perf;
 pub(crate) use ping::ping;

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => command::sweep(&arguments),
         Command::Compare(arguments) => command::compare(&arguments),
         Command::Tune(arguments) => command::tune(&arguments),
+        Command::Import(arguments) => command::import(&arguments),
         Command::Reproduce(arguments) => command::reproduce(&arguments),
         Command::Nic(arguments) => command::nic(&arguments),
         Command::Program(arguments) => command::program(&arguments),

@@ -518,3 +518,22 @@ fn a_wrong_list_of_a_sweep_is_refused_with_its_key() {
         assert!(text(&output.stderr).starts_with(told), "{}", text(&output.stderr));
     }
 }
+
+#[test]
+fn an_imported_scenario_is_written_over_nothing() {
+    let scratch = Scratch::new("import");
+    scratch.scenario("topology.txt", "3 1 2\n2\n0 2 10Gbps 1us 0\n1 2 10Gbps 1us 0\n");
+    scratch.scenario("flow.txt", "1\n0 1 3 100 10000 0\n");
+    scratch.scenario("config.txt", "TOPOLOGY_FILE topology.txt\nFLOW_FILE flow.txt\nLB_MODE 9\n");
+    let output = scratch.roci(&["import", "config.txt"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("Not read: LB_MODE (line 3)"), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("roci run config.toml"), "{}", text(&output.stdout));
+    let again = scratch.roci(&["import", "config.txt"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("config.toml exists already"), "{}", text(&again.stderr));
+    scratch.scenario("config.txt", "TOPOLOGY_FILE topology.txt\nFLOW_FILE flow.txt\nBUFFER_SIZE 0\n");
+    let refused = scratch.roci(&["import", "config.txt", "--out", "other.toml"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(!scratch.files().contains(&"other.toml".to_owned()), "{}", text(&refused.stderr));
+}

@@ -5,6 +5,7 @@
 //! | [`batch`] | several runs at once: seeds, sweeps, side by side |
 //! | [`figures`] | the papers' figures, and the model against what is known of it |
 //! | [`ideal`] | how long a flow takes alone on an idle path |
+//! | [`import`] | scenarios of other simulators' configurations |
 //! | [`nic`] | NICs by name: presets and files |
 //! | [`output`] | results as files |
 //! | [`program`] | congestion control as programs in C |
@@ -20,6 +21,7 @@
 pub mod batch;
 pub mod figures;
 pub mod ideal;
+pub mod import;
 pub mod nic;
 pub mod output;
 pub mod program;

@@ -1,0 +1,370 @@
+//! Scenarios from configurations of HPCC's simulator, and of those that were made of it.
+//!
+//! Their `config.txt` has a key and its values on each line (`third.cc` of alibaba-edu/High-Precision-Congestion-Control
+//! reads it). Topology and flow files stay what they are: scenarios read them (`kind = "hpcc"`). What a scenario cannot say
+//! becomes a note, and so does what the two simulators do not understand alike.
+
+mod config;
+mod paths;
+
+pub use config::ConfigError;
+
+use config::Config;
+use paths::{Paths, longest};
+use roci_fabric::graph::Graph;
+use roci_fabric::topology::hpcc;
+use roci_units::{BitsPerSec, Span};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// A scenario made of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The scenario, with the notes as comments before it.
+    pub scenario: String,
+    /// What the configuration says and the scenario does not, or not alike.
+    pub notes: Vec<String>,
+}
+
+/// Where flow files begin, and what `LINK_DOWN` counts from.
+const BEGINNING: Span = Span::from_secs(2);
+
+/// Makes a scenario of the configuration `file`, for a file in the folder `beside`.
+///
+/// The files that it names are looked for where the command runs, beside it, and in the folders above it.
+///
+/// # Errors
+/// Where a file cannot be read, a value is none, or something decides all of a run and a scenario has nothing like it; with the line
+/// and what to do.
+pub fn import(file: &Path, beside: &Path) -> Result<Imported, ConfigError> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| ConfigError::said(format!("it cannot be read: {error}")))?;
+    let mut config = Config::new(&text);
+    let name = file.file_stem().map_or("imported".into(), |stem| stem.to_string_lossy().into_owned());
+    let topology_file = found(&mut config, "TOPOLOGY_FILE", file)?;
+    let flow_file = found(&mut config, "FLOW_FILE", file)?;
+    let blamed =
+        |error: &dyn std::fmt::Display| ConfigError::said(format!("{}: {error}", topology_file.display()));
+    let topology = std::fs::read_to_string(&topology_file).map_err(|error| blamed(&error))?;
+    let topology = hpcc::read(&topology).map_err(|error| blamed(&error))?;
+    let graph = &topology.graph;
+    let mut made = Made { config, notes: Vec::new(), text: String::new(), payload: 1000 };
+    let shown =
+        |path: &Path| relative(path, beside).to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+
+    let _ = writeln!(made.text, "name = \"{}\"", name.replace(['"', '\\', '/'], "-"));
+    made.stop()?;
+    let _ = writeln!(made.text, "\n[topology]\nkind = \"hpcc\"\nfile = \"{}\"", shown(&topology_file));
+    made.switch(graph)?;
+    made.payload()?;
+    made.transport(graph)?;
+    let _ = writeln!(made.text, "\n[[traffic]]\nkind = \"hpcc\"\nfile = \"{}\"", shown(&flow_file));
+    made.faults(graph)?;
+    made.leave_out();
+    let Made { notes, text, .. } = made;
+    let mut scenario = format!("# From {}, a configuration of HPCC's simulator.\n", one_line(file));
+    for note in &notes {
+        let _ = writeln!(scenario, "# {note}");
+    }
+    scenario.push_str(&text);
+    Ok(Imported { scenario, notes })
+}
+
+/// The name of `file` in a comment.
+fn one_line(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default();
+    name.to_string_lossy().replace(char::is_control, " ")
+}
+
+/// The file that `key` names, where it is.
+fn found(config: &mut Config, key: &'static str, file: &Path) -> Result<PathBuf, ConfigError> {
+    let (line, named) = config.text(key)?.ok_or_else(|| {
+        ConfigError::said(format!("{key} is missing; name the file there, as HPCC's simulator needs it"))
+    })?;
+    let above = file.ancestors().skip(1).map(|folder| folder.join(&named));
+    let mut tried = std::iter::once(PathBuf::from(&named)).chain(above);
+    tried.find(|path| path.is_file()).ok_or_else(|| {
+        ConfigError::at(
+            line,
+            format!(
+                "{key}: there is no {named} here, beside {} or above it; correct its path",
+                file.display()
+            ),
+        )
+    })
+}
+
+/// `path` as seen from the folder `beside`, where it lies within; else from the root.
+fn relative(path: &Path, beside: &Path) -> PathBuf {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let beside = if beside.as_os_str().is_empty() { whole(Path::new(".")) } else { whole(beside) };
+    let path = whole(path);
+    path.strip_prefix(&beside).map(Path::to_owned).unwrap_or(path)
+}
+
+/// What has been made so far.
+struct Made {
+    config: Config,
+    notes: Vec<String>,
+    text: String,
+    /// Octets of payload in a full packet.
+    payload: u32,
+}
+
+impl Made {
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    fn stop(&mut self) -> Result<(), ConfigError> {
+        let Some((_, seconds)) = self.config.number("SIMULATOR_STOP_TIME")? else { return Ok(()) };
+        if seconds > 0.0 && seconds <= 4503.0 {
+            let _ = writeln!(self.text, "stop = \"{seconds}s\"");
+        } else {
+            self.note(format!("SIMULATOR_STOP_TIME {seconds}: it runs until all flows are done"));
+        }
+        Ok(())
+    }
+
+    fn payload(&mut self) -> Result<(), ConfigError> {
+        let Some((_, payload)) = self.config.whole("PACKET_PAYLOAD_SIZE")? else { return Ok(()) };
+        self.payload = u32::try_from(payload).unwrap_or(u32::MAX).clamp(1, 4096);
+        if u64::from(self.payload) != payload {
+            self.note(format!("PACKET_PAYLOAD_SIZE {payload}: RoCEv2's packets carry up to 4096 octets"));
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, graph: &Graph) -> Result<(), ConfigError> {
+        self.text.push_str("\n[switch]\n");
+        let (_, megabytes) = self.config.whole("BUFFER_SIZE")?.unwrap_or((0, 16));
+        let _ = writeln!(self.text, "buffer = \"{megabytes}MiB\"");
+        if self.config.flag("ACK_HIGH_PRIO")?.unwrap_or(false) {
+            self.text.push_str("classes = { ack = 7 }\n");
+        }
+        if self.config.flag("ENABLE_PFC")?.unwrap_or(true) {
+            // The shift of 3, the reserve and the resume offset of its switch-mmu, and headroom of 3 · rate · delay.
+            self.text.push_str(
+                "pfc = { alpha = \"1/8\", reserve = \"4KB\", resume = \"3KB\", headroom = \"usual\" }\n",
+            );
+            let hosts: BTreeSet<_> = graph.host_rates().into_iter().collect();
+            let fastest = graph.fastest_rates().into_iter().max();
+            if fastest > hosts.first().copied() {
+                self.note(
+                    "Ports faster than hosts' pause later there, at twice the share of the buffer for each doubling of the rate; \
+                     here all have 1/8: [[switch.on]] says otherwise for some switches",
+                );
+            }
+        } else {
+            self.text.push_str("pfc = false\n");
+        }
+        if self.config.flag("ENABLE_QCN")? == Some(false) {
+            self.text.push_str("ecn = false\n");
+            for key in ["KMIN_MAP", "KMAX_MAP", "PMAX_MAP"] {
+                self.config.map(key)?;
+            }
+            return Ok(());
+        }
+        self.thresholds(graph)
+    }
+
+    /// The three maps by rate, of the rates that switches' ports have.
+    fn thresholds(&mut self, graph: &Graph) -> Result<(), ConfigError> {
+        let maps = ["KMIN_MAP", "KMAX_MAP", "PMAX_MAP"].map(|key| self.config.map(key).map(|map| (key, map)));
+        let [kmin, kmax, pmax] = maps;
+        let maps = [kmin?, kmax?, pmax?];
+        if maps.iter().all(|(_, map)| map.is_empty()) {
+            self.note("No KMIN_MAP, KMAX_MAP and PMAX_MAP: switches mark by our defaults");
+            return Ok(());
+        }
+        let of = |rate: BitsPerSec| {
+            let mut values = [0.0; 3];
+            for (value, (key, map)) in values.iter_mut().zip(&maps) {
+                *value = *map.get(&rate.0).ok_or_else(|| {
+                    ConfigError::said(format!("{key} has nothing for {rate}, which a link has; add it"))
+                })?;
+            }
+            Ok::<_, ConfigError>(values)
+        };
+        let ports: BTreeSet<_> = graph.switch_links().iter().flatten().map(|link| link.rate).collect();
+        let rates: Vec<_> =
+            ports.into_iter().map(|rate| Ok((rate, of(rate)?))).collect::<Result<_, ConfigError>>()?;
+        let Some(&(first, values)) = rates.first() else { return Ok(()) };
+        let is_close = |a: f64, b: f64| (a - b).abs() <= 1e-3 * a.abs().max(b.abs());
+        let alike = rates.iter().all(|&(rate, [kmin, kmax, pmax])| {
+            let times = rate.0 as f64 / first.0 as f64;
+            is_close(kmin, values[0] * times)
+                && is_close(kmax, values[1] * times)
+                && is_close(pmax, values[2])
+        });
+        let table = |rate: BitsPerSec, [kmin, kmax, pmax]: [f64; 3]| {
+            format!("{{ kmin = \"{kmin}KB\", kmax = \"{kmax}KB\", pmax = {pmax}, rate = \"{rate}\" }}")
+        };
+        let _ = writeln!(self.text, "ecn = {}", table(first, values));
+        if !alike {
+            let switches: BTreeSet<_> = graph.fastest_rates().into_iter().collect();
+            for (rate, values) in
+                rates.into_iter().filter(|(rate, _)| *rate != first && switches.contains(rate))
+            {
+                let _ =
+                    writeln!(self.text, "[[switch.on]]\nrate = \"{rate}\"\necn = {}", table(rate, values));
+            }
+            self.note(
+                "KMIN_MAP, KMAX_MAP and PMAX_MAP are not in proportion to rates: each switch has those of its fastest port, and \
+                 slower ones in proportion",
+            );
+        }
+        Ok(())
+    }
+
+    fn transport(&mut self, graph: &Graph) -> Result<(), ConfigError> {
+        let _ = writeln!(self.text, "\n[nic]\nmtu = {}\n\n[transport]", self.payload);
+        let recovery = if self.config.flag("ENABLE_IRN")?.unwrap_or(false) { "irn" } else { "go-back-n" };
+        let _ = writeln!(self.text, "recovery = \"{recovery}\"");
+        if let Some((_, every)) = self.config.whole("L2_ACK_INTERVAL")?
+            && every > 1
+        {
+            let _ = writeln!(self.text, "ack_every = {every}");
+        }
+        if self.config.flag("L2_BACK_TO_ZERO")?.unwrap_or(false) {
+            self.note(
+                "L2_BACK_TO_ZERO: a loss sends again what follows it (go-back-n), and not all of its chunk",
+            );
+        }
+        let paths = longest(graph, self.payload);
+        let has_window = self.config.flag("HAS_WIN")?.unwrap_or(true);
+        let varies = self.config.flag("VAR_WIN")?.unwrap_or(false);
+        if self.config.flag("GLOBAL_T")? == Some(false) {
+            self.note("GLOBAL_T 0: windows and round trips are those of the farthest hosts for all flows");
+        }
+        let law = self.law(&paths)?;
+        if law != "hpcc" && has_window {
+            let packets = paths.octets.div_ceil(self.payload.into()).max(1);
+            let _ = writeln!(self.text, "max_in_flight = {packets}    # HAS_WIN: {} octets", paths.octets);
+            if varies {
+                self.note("VAR_WIN: the window keeps its size, and does not shrink with the rate");
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the law's table, and gives the law's name.
+    fn law(&mut self, paths: &Paths) -> Result<&'static str, ConfigError> {
+        let (line, mode) = self.config.whole("CC_MODE")?.unwrap_or((0, 1));
+        let least = self.config.rate("MIN_RATE")?.unwrap_or(BitsPerSec::from_mbps(100));
+        let [slow, fast] = [self.config.rate("RATE_AI")?, self.config.rate("RATE_HAI")?];
+        let steps = self.config.rate("DCTCP_RATE_AI")?.unwrap_or(BitsPerSec::from_mbps(1000));
+        let g = self.config.number("EWMA_GAIN")?;
+        let t = paths.round_trip.clamp(Span::from_micros(1), Span::from_millis(1));
+        let octets = |rate: BitsPerSec| (rate.0 as f64 * t.as_secs_f64() / 8.0).round().max(1.0);
+        let mut keys = Vec::new();
+        let law = match mode {
+            1 => {
+                let times = ["ALPHA_RESUME_INTERVAL", "RATE_DECREASE_INTERVAL", "RP_TIMER"];
+                for (key, of) in times.into_iter().zip(["alpha_timer", "decrease_interval", "increase_timer"])
+                {
+                    if let Some((_, micros)) = self.config.number(key)? {
+                        keys.push(format!("{of} = \"{micros}us\""));
+                    }
+                }
+                keys.extend(g.map(|(_, g)| format!("g = {g}")));
+                if let Some((_, times)) = self.config.whole("FAST_RECOVERY_TIMES")? {
+                    keys.push(format!("threshold = {times}"));
+                }
+                keys.extend(slow.map(|rate| format!("rai = \"{rate}\"")));
+                keys.extend(fast.map(|rate| format!("rhai = \"{rate}\"")));
+                keys.push(format!("rmin = \"{least}\""));
+                keys.extend(self.config.flag("CLAMP_TARGET_RATE")?.map(|clamp| format!("clamp = {clamp}")));
+                "dcqcn"
+            }
+            3 => {
+                if let Some((_, eta)) = self.config.number("U_TARGET")? {
+                    keys.push(format!("eta = {eta}"));
+                }
+                if let Some((_, stages)) = self.config.whole("MI_THRESH")? {
+                    keys.push(format!("max_stage = {stages}"));
+                }
+                keys.push(format!("base_rtt = \"{t}\""));
+                keys.extend(slow.map(|rate| format!("w_ai = \"{}B\"", octets(rate))));
+                keys.push(format!("wmin = \"{}B\"", octets(least)));
+                if self.config.flag("MULTI_RATE")?.unwrap_or(true) {
+                    self.note("MULTI_RATE: one window for the fullest link, as in the paper, and not one for each link");
+                }
+                if self.config.flag("FAST_REACT")? == Some(false) {
+                    self.note("FAST_REACT 0: the window answers each acknowledgement, as in the paper");
+                }
+                "hpcc"
+            }
+            7 => {
+                keys.extend(slow.map(|rate| format!("delta = \"{rate}\"")));
+                keys.extend(fast.map(|rate| format!("hai = \"{rate}\"")));
+                keys.push(format!("rmin = \"{least}\""));
+                "timely"
+            }
+            8 => {
+                keys.extend(g.map(|(_, g)| format!("g = {g}")));
+                keys.push(format!("base_rtt = \"{t}\""));
+                keys.push(format!("step = \"{}B\"", octets(steps)));
+                "dctcp"
+            }
+            mode => {
+                return Err(ConfigError::at(
+                    line,
+                    format!(
+                        "CC_MODE {mode} is not known; take 1 (DCQCN), 3 (HPCC), 7 (TIMELY) or 8 (DCTCP), and set the law that you mean in \
+                         the scenario then"
+                    ),
+                ));
+            }
+        };
+        let _ =
+            writeln!(self.text, "control = {{ law = \"{law}\", preset = \"hpcc\", {} }}", keys.join(", "));
+        Ok(law)
+    }
+
+    fn faults(&mut self, graph: &Graph) -> Result<(), ConfigError> {
+        let loss = self.config.number("ERROR_RATE_PER_LINK")?.map_or(0.0, |(_, loss)| loss);
+        let down = self.config.numbers("LINK_DOWN")?;
+        let [after, a, b] = match down[..] {
+            [after, a, b] if after > 0.0 => [after, a, b],
+            [] | [_, _, _] if loss == 0.0 => return Ok(()),
+            [] | [_, _, _] => [0.0; 3],
+            _ => {
+                return Err(ConfigError::said(
+                    "LINK_DOWN: write a time in us after 2 s, and two nodes".into(),
+                ));
+            }
+        };
+        self.text.push_str("\n[faults]\n");
+        if loss > 0.0 {
+            let _ = writeln!(self.text, "loss = {loss}");
+        }
+        if after > 0.0 {
+            let name = |node: f64| {
+                let [host, switch] = ["h", "s"].map(|kind| format!("{kind}{node}"));
+                if graph.switches.contains(&switch) { switch } else { host }
+            };
+            let from = BEGINNING.as_secs_f64() + after * 1e-6;
+            // Its routes change in the same instant.
+            let _ = writeln!(
+                self.text,
+                "detect = \"0s\"\n[[faults.on]]\nlink = \"{}-{}\"\nfrom = \"{from}s\"\ndown = true",
+                name(a),
+                name(b)
+            );
+        }
+        Ok(())
+    }
+
+    /// Tells of what nobody has read.
+    fn leave_out(&mut self) {
+        let unread: Vec<_> = self.config.unread().map(|(line, key)| format!("{key} (line {line})")).collect();
+        if !unread.is_empty() {
+            self.note(format!("Not read: {}", unread.join(", ")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
