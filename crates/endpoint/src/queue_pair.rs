@@ -65,7 +65,9 @@ pub enum QueuePairError {
     #[error("connect or ready_to_receive name the peer and lead to RTR, and modify does not")]
     Peer,
     /// The device has a queue pair with the number for management.
-    #[error("this device has a queue pair 1 already, which it can have once")]
+    #[error(
+        "this device has a queue pair 1 already, which it can have once: clone its ConnectionManager in place of another one"
+    )]
     Management,
     /// Queue pair 1 cannot be had.
     #[error("queue pair 1 cannot be had: {0}")]

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Pair, connect, in_memory};
+use roci_endpoint::cm::ConnectionManager;
 use roci_endpoint::control::table::{self, Row};
 use roci_endpoint::{Backend, Device, DeviceConfig, MemoryWire, Mtu, SendWr, congestion, control};
 use roci_units::BitsPerSec;
@@ -45,6 +46,21 @@ fn registers_are_read_and_written_while_the_device_runs() {
     assert_eq!(ask("get all packets").unwrap(), format!("{qp} dcqcn packets 1\n"));
     assert_eq!(ask("get all octets").unwrap(), format!("{qp} dcqcn octets 10B\n"));
     assert_eq!(ask("get all cnps").unwrap(), format!("{qp} dcqcn cnps 0\n"));
+}
+
+#[test]
+fn the_queue_pair_of_rdma_cm_is_not_among_all_but_can_be_asked_for() {
+    let Pair { a, .. } = in_memory(1, |qp| qp);
+    let _manager = ConnectionManager::new(&a.device).unwrap();
+    let path = path("management");
+    a.device.serve_control(&path).unwrap();
+    let ask = |request: &str| control::ask(&path, request).unwrap();
+    let own = format!("{:#08x} dcqcn state ReadyToSend\n", a.qp.qp_num().get());
+    assert_eq!(ask("get all state").unwrap(), own);
+    ask("set all rai 7Mb/s").unwrap();
+    let rows = table::read(&path).unwrap().unwrap();
+    assert_eq!(rows.iter().map(|row| row.qpn).collect::<Vec<_>>(), [a.qp.qp_num()]);
+    assert!(ask("get 1").unwrap().contains("0x000001 dcqcn rai 40Mb/s\n"), "{}", ask("get 1").unwrap());
 }
 
 #[test]

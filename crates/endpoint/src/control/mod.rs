@@ -21,7 +21,7 @@ pub mod table;
 
 use crate::device::DeviceInner;
 use crate::io::sys;
-use crate::numbers::inner;
+use crate::numbers::{MANAGEMENT, inner};
 use crate::shard::{Core, Entry};
 use roci_control::{Credit, Law, Value};
 use roci_units::{BitsPerSec, Bytes, Instant, Qpn, Span};
@@ -210,7 +210,7 @@ impl DeviceInner {
         }
     }
 
-    /// Calls `with` for each queue pair, or for one, and with the time; whether there was any.
+    /// Calls `with` for each queue pair but RDMA-CM's, or for one, and with the time; whether there was any.
     fn each(&self, only: Option<Qpn>, mut with: impl FnMut(&mut Core, &Entry, u32, &Law, Instant)) -> bool {
         let mut found = false;
         for cell in &self.cells {
@@ -228,9 +228,11 @@ impl DeviceInner {
                 for place in places {
                     // Taken out for the while, so that the engine beside it can be asked.
                     let Some(entry) = shard.core.entries[place as usize].take() else { continue };
-                    found = true;
-                    let law = self.laws.get(usize::from(entry.law)).unwrap_or(&Law::None);
-                    with(&mut shard.core, &entry, place, law, now);
+                    if only.is_some() || entry.qpn != MANAGEMENT {
+                        found = true;
+                        let law = self.laws.get(usize::from(entry.law)).unwrap_or(&Law::None);
+                        with(&mut shard.core, &entry, place, law, now);
+                    }
                     shard.core.entries[place as usize] = Some(entry);
                 }
                 cell.nudge(&shard, now);

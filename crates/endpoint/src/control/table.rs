@@ -8,7 +8,7 @@
 
 use super::{AT_ONCE, ask, title};
 use crate::device::DeviceInner;
-use crate::numbers::inner;
+use crate::numbers::{MANAGEMENT, inner};
 use roci_control::{Credit, Law};
 use roci_transport::QpState;
 use roci_units::{BitsPerSec, Instant, Qpn};
@@ -118,7 +118,7 @@ fn limit(value: u32, unit: u64) -> String {
 }
 
 impl DeviceInner {
-    /// All queue pairs. Numbers are taken from a few at a time, and become text once the shard is let go.
+    /// All queue pairs but RDMA-CM's. Numbers are taken from a few at a time, and become text once the shard is let go.
     pub(super) fn table(&self) -> String {
         let mut text = NAMES.join(" ") + "\n";
         let mut rows = Vec::with_capacity(AT_ONCE as usize);
@@ -131,7 +131,8 @@ impl DeviceInner {
                 let places = next..count.min(next + AT_ONCE);
                 next = places.end;
                 for place in places {
-                    let Some(entry) = &core.entries[place as usize] else { continue };
+                    let entry = core.entries[place as usize].as_ref();
+                    let Some(entry) = entry.filter(|entry| entry.qpn != MANAGEMENT) else { continue };
                     let law = match core.engine.fallen(inner(place)) {
                         Some((_, fallback)) => fallback.name().into(),
                         None => self.laws.get(usize::from(entry.law)).map_or(Law::None.name().into(), title),

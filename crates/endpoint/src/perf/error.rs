@@ -82,7 +82,7 @@ pub enum PerfError {
     )]
     Nothing,
     /// A request failed.
-    #[error("{}: queue pair {:#x} ended with {status}{}", explain(*.status), .qpn.get(), longer(*.status))]
+    #[error("{}: queue pair {:#08x} ended with {status}{}", explain(*.status), .qpn.get(), longer(*.status))]
     Completion {
         /// How.
         status: Status,
@@ -91,13 +91,19 @@ pub enum PerfError {
     },
     /// A request failed, and no packet of any queue pair was ever acknowledged: the ends talk over TCP, and the data take another way.
     #[error(
-        "no packet of ours was answered: is UDP port 4791 open both ways? Queue pair {:#x} ended with {unanswered}", .0.get(),
+        "no packet of ours was answered: is UDP port 4791 open both ways, and does the path carry {octets} octets of payload in a packet (-m asks for \
+         fewer)? Queue pair {:#08x} ended with {unanswered}", .qpn.get(),
         unanswered = Status::TransportRetryCounterExceeded
     )]
-    Unanswered(Qpn),
+    Unanswered {
+        /// Our queue pair.
+        qpn: Qpn,
+        /// The most payload that one of its packets had.
+        octets: u32,
+    },
     /// A request was not answered in time, by a peer that has not left.
     #[error(
-        "requests were not answered in time, though the peer has not left: it is cut off, or has more to do than it can; -u and --retry_count let it take longer, and fewer -q or -o ask less of it at once (queue pair {:#x} ended with {late})", .0.get(),
+        "requests were not answered in time, though the peer has not left: it is cut off, or has more to do than it can; -u and --retry_count let it take longer, and fewer -q or -o ask less of it at once (queue pair {:#08x} ended with {late})", .0.get(),
         late = Status::TransportRetryCounterExceeded
     )]
     Late(Qpn),

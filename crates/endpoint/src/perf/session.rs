@@ -291,7 +291,12 @@ impl Session<'_> {
     fn unanswered(&self, error: PerfError) -> PerfError {
         let is_new = |qp: &QueuePair| qp.counters().acknowledged == 0;
         match error {
-            PerfError::Completion { qpn, .. } if self.qps.iter().all(is_new) => PerfError::Unanswered(qpn),
+            // Where TCP goes and short packets do, a link on the way may still be too short for long ones.
+            PerfError::Completion { qpn, .. } if self.qps.iter().all(is_new) => {
+                let octets =
+                    self.sizes().into_iter().max().unwrap_or(0).min(self.connection.mtu.octets().into());
+                PerfError::Unanswered { qpn, octets }
+            }
             error => still_there(error, self.options),
         }
     }
