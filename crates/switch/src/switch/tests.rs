@@ -201,6 +201,25 @@ fn a_reserve_with_next_to_no_share_is_a_fixed_threshold_and_resumes_below_it() {
 }
 
 #[test]
+fn a_port_has_its_reserve_while_another_has_taken_all_that_is_shared() {
+    let said = |reserve: u64| {
+        let mut config = lossless(60_000 + 4 * reserve);
+        let pfc = config.pfc.as_mut().unwrap();
+        (pfc.reserve, pfc.alpha) = (Bytes(reserve), Ratio::new(1024, 1));
+        let mut bench = Bench::new(&config);
+        while bench.admit(1, data(1_000)).outcome == Outcome::Queued {}
+        assert_eq!(bench.switch.free(), 0);
+        let other: Vec<_> = (0..31).map(|_| bench.admit(1, Frame { ingress: 2, ..data(1_000) })).collect();
+        let paused = other.iter().position(|admission| admission.pause);
+        let dropped = other.iter().position(|admission| admission.outcome == Outcome::Dropped);
+        (paused, dropped)
+    };
+    // Ten frames more are its headroom.
+    assert_eq!(said(20_000), (Some(20), Some(30)));
+    assert_eq!(said(0), (Some(0), Some(10)));
+}
+
+#[test]
 fn what_arrives_after_the_pause_takes_the_headroom_and_not_an_octet_more() {
     let mut bench = Bench::new(&lossless(90_000));
     while !bench.admit(1, data(1_000)).pause {}
