@@ -68,7 +68,8 @@ pub(crate) fn execute_all(requests: Vec<Request>, common: &Common) -> Result<Exe
             let _ = writeln!(std::io::stderr(), "{plan}");
         }
     }
-    let watcher = Watcher::new(common.quiet, &tasks, &asked);
+    let names = tasks.iter().map(|task| task.run.scenario.name.clone()).collect();
+    let watcher = Watcher::new(common.quiet, names, &asked);
     let mut answers = batch::run_all(&SimulatedWorld, &tasks, threads, &watcher).into_iter();
     watcher.clear();
 

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use roci_lab::batch::{Asked, Task, Watch};
+use roci_lab::batch::{Asked, Watch};
 use roci_lab::results::Results;
 use roci_lab::run::{Go, Progress, RunError};
 use std::io::Write as _;
@@ -142,19 +142,16 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
+    /// Of runs whose scenarios are called so.
     #[expect(clippy::disallowed_methods, reason = "for people, and for what writing takes")]
-    pub(crate) fn new(quiet: bool, tasks: &[Task], asked: &[Asked]) -> Self {
-        let what = tasks.first().map_or("", |task| task.run.scenario.name.as_str());
+    pub(crate) fn new(quiet: bool, names: Vec<String>, asked: &[Asked]) -> Self {
         Self {
-            bar: Bar::new(quiet, what),
-            parts: Mutex::new(vec![0; tasks.len()]),
-            weights: weights(tasks.len(), asked),
+            bar: Bar::new(quiet, names.first().map_or("", String::as_str)),
+            parts: Mutex::new(vec![0; names.len()]),
+            weights: weights(names.len(), asked),
             done: AtomicUsize::new(0),
             start: Instant::now(),
-            names: match quiet {
-                true => Vec::new(),
-                false => tasks.iter().map(|task| task.run.scenario.name.clone()).collect(),
-            },
+            names: if quiet { Vec::new() } else { names },
         }
     }
 

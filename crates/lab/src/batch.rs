@@ -595,28 +595,50 @@ pub fn run_all(
     threads: usize,
     watch: &dyn Watch,
 ) -> Vec<Result<Results, RunError>> {
+    each(tasks.len(), threads, |index| {
+        let result = run_one(world, &tasks[index], index, watch);
+        watch.ended(index, &result);
+        result
+    })
+}
+
+/// The same of so many tasks, each of which `task` makes when its turn has come, and of whose results only what `keep` makes of them is
+/// kept: so many more can be run than there is memory for, were they all there at once.
+pub fn run_each<T: Send>(
+    world: &dyn World,
+    count: usize,
+    threads: usize,
+    watch: &dyn Watch,
+    task: impl Fn(usize) -> Result<Task, RunError> + Sync,
+    keep: impl Fn(Result<Results, RunError>) -> T + Sync,
+) -> Vec<T> {
+    each(count, threads, |index| {
+        let result = task(index).and_then(|task| run_one(world, &task, index, watch));
+        watch.ended(index, &result);
+        keep(result)
+    })
+}
+
+/// What `of` makes of each index below `count`, on as many as `threads` threads.
+fn each<T: Send>(count: usize, threads: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let answers: Vec<Mutex<Option<Result<Results, RunError>>>> =
-        tasks.iter().map(|_| Mutex::new(None)).collect();
+    let made: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let work = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(task) = tasks.get(index) else { break };
-            let result = run_one(world, task, index, watch);
-            watch.ended(index, &result);
-            *answers[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            let Some(place) = made.get(index) else { break };
+            let one = of(index);
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(one);
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..threads.clamp(1, tasks.len().max(1)) {
+        for _ in 1..threads.clamp(1, count.max(1)) {
             scope.spawn(work);
         }
         work();
     });
-    let answer = |answer: Mutex<Option<_>>| {
-        answer.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or(Err(RunError::Interrupted))
-    };
-    answers.into_iter().map(answer).collect()
+    // A thread that panics takes the others with it, so there is one of each.
+    made.into_iter().filter_map(|one| one.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 fn run_one(world: &dyn World, task: &Task, index: usize, watch: &dyn Watch) -> Result<Results, RunError> {

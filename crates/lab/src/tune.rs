@@ -25,19 +25,17 @@ const BASES: [u32; 10] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29];
 /// As many draws for each configuration that is wanted are tried before it is given up to find more that are accepted and new.
 const ATTEMPTS: usize = 20;
 
-/// A configuration that is tried; `scenario` is what its values make of the scenario.
+/// A configuration that is tried. It is its values alone: of many the scenarios, each with its topology, would not fit into memory.
 #[derive(Clone, Debug)]
-pub struct Candidate<S> {
+pub struct Candidate {
     /// The varied keys with its values of them.
     pub values: Vec<(String, String)>,
-    /// What is run.
-    pub scenario: S,
     /// What each of its runs came to, seed by seed.
     pub scores: Vec<Score>,
     places: Vec<f64>,
 }
 
-impl<S> Candidate<S> {
+impl Candidate {
     /// What it came to over its seeds.
     pub fn score(&self) -> Score {
         Score::mean(&self.scores)
@@ -46,38 +44,38 @@ impl<S> Candidate<S> {
 
 /// What has been seen so far.
 #[derive(Clone, Copy, Debug)]
-pub struct Round<'a, S> {
+pub struct Round<'a> {
     /// How many configurations were held against each other.
     pub configurations: usize,
     /// On how many seeds each.
     pub seeds: usize,
     /// The best of them.
-    pub best: &'a Candidate<S>,
+    pub best: &'a Candidate,
 }
 
 /// What a search has tried.
 #[derive(Clone, Debug)]
-pub struct Found<S> {
+pub struct Found {
     /// The best first, and of these the [`FINALISTS`] that were left in the end before all others.
-    pub tried: Vec<Candidate<S>>,
+    pub tried: Vec<Candidate>,
     /// Whether it was ended before it had come to these: then all that had run are there, the best first.
     pub stopped: bool,
 }
 
 /// Searches the values of `knobs`, of which there are 1 to [`KNOBS`], for the least score: `draws` configurations at first, and half as many near the best.
 ///
-/// `accept` makes a scenario of values, or says why it cannot be; `judge` runs candidates, each with the number of a seed from 0 on, and
+/// `accept` sees whether values make a scenario, or says why they cannot; `judge` runs candidates, each with the number of a seed from 0 on, and
 /// gives their scores in that order, or none where the search is to end; `tell` hears of each round.
 ///
 /// # Errors
 /// Where no configuration was accepted, with what was said of the last.
-pub fn search<S, E>(
+pub fn search<E>(
     knobs: &[Knob],
     draws: usize,
-    mut accept: impl FnMut(&[(String, String)]) -> Result<S, E>,
-    mut judge: impl FnMut(&[(&Candidate<S>, usize)]) -> Option<Vec<Score>>,
-    mut tell: impl FnMut(&Round<'_, S>),
-) -> Result<Found<S>, E> {
+    mut accept: impl FnMut(&[(String, String)]) -> Result<(), E>,
+    mut judge: impl FnMut(&[(&Candidate, usize)]) -> Option<Vec<Score>>,
+    mut tell: impl FnMut(&Round<'_>),
+) -> Result<Found, E> {
     let (mut seen, mut index, mut out) = (BTreeSet::new(), 0, Vec::new());
     let mut draw = |wanted: usize, near: &[Vec<f64>]| {
         let (mut drawn, mut refused) = (Vec::new(), None);
@@ -101,7 +99,7 @@ pub fn search<S, E>(
                 continue;
             }
             match accept(&values) {
-                Ok(scenario) => drawn.push(Candidate { values, scenario, scores: Vec::new(), places }),
+                Ok(()) => drawn.push(Candidate { values, scores: Vec::new(), places }),
                 Err(error) => refused = Some(error),
             }
         }
@@ -131,11 +129,11 @@ pub fn search<S, E>(
 
 /// Runs all of `pool`, and then the better half of them with twice as many seeds, until [`FINALISTS`] are left, the best first. The others go
 /// `out`. `None`: it was ended.
-fn halve<S>(
-    pool: &mut Vec<Candidate<S>>,
-    out: &mut Vec<Candidate<S>>,
-    judge: &mut impl FnMut(&[(&Candidate<S>, usize)]) -> Option<Vec<Score>>,
-    tell: &mut impl FnMut(&Round<'_, S>),
+fn halve(
+    pool: &mut Vec<Candidate>,
+    out: &mut Vec<Candidate>,
+    judge: &mut impl FnMut(&[(&Candidate, usize)]) -> Option<Vec<Score>>,
+    tell: &mut impl FnMut(&Round<'_>),
 ) -> Option<()> {
     let mut seeds = 1;
     loop {
@@ -180,18 +178,18 @@ mod tests {
         knobs: &[&str],
         draws: usize,
         of: impl Fn(&[f64], usize) -> Score,
-    ) -> (Vec<Candidate<()>>, usize) {
+    ) -> (Vec<Candidate>, usize) {
         let knobs: Vec<Knob> = knobs.iter().map(|text| Knob::read(text).unwrap()).collect();
         let mut runs = 0;
-        let judge = |asked: &[(&Candidate<()>, usize)]| {
+        let judge = |asked: &[(&Candidate, usize)]| {
             runs += asked.len();
             let number = |(_, value): &(String, String)| value.parse().unwrap();
-            let score = |(candidate, seed): &(&Candidate<()>, usize)| {
+            let score = |(candidate, seed): &(&Candidate, usize)| {
                 of(&candidate.values.iter().map(number).collect::<Vec<f64>>(), *seed)
             };
             Some(asked.iter().map(score).collect())
         };
-        let found = search::<(), ()>(&knobs, draws, |_| Ok(()), judge, |_| ()).unwrap();
+        let found = search::<()>(&knobs, draws, |_| Ok(()), judge, |_| ()).unwrap();
         assert!(!found.stopped);
         (found.tried, runs)
     }
@@ -219,8 +217,8 @@ mod tests {
         let knobs = ["a=0.0..1.0", "b=1,2,3,4"].map(|text| Knob::read(text).unwrap());
         // Of each word the first is the best, so that one of each is left.
         let (mut best, mut tried) = (BTreeMap::<String, f64>::new(), Vec::new());
-        let judge = |asked: &[(&Candidate<()>, usize)]| {
-            let score = |(candidate, seed): &(&Candidate<()>, usize)| {
+        let judge = |asked: &[(&Candidate, usize)]| {
+            let score = |(candidate, seed): &(&Candidate, usize)| {
                 let (at, word) = (candidate.values[0].1.parse().unwrap(), candidate.values[1].1.clone());
                 let away = f64::abs(*best.entry(word.clone()).or_insert(at) - at);
                 tried.extend((*seed == 0).then_some((word, at)));
@@ -228,7 +226,7 @@ mod tests {
             };
             Some(asked.iter().map(score).collect())
         };
-        search::<(), ()>(&knobs, 64, |_| Ok(()), judge, |_| ()).unwrap();
+        search::<()>(&knobs, 64, |_| Ok(()), judge, |_| ()).unwrap();
         for (word, best) in best {
             let near = || tried[64..].iter().filter(|(its, _)| *its == word).map(|(_, at)| *at);
             assert!(near().any(|at| at < best) && near().any(|at| at > best), "{word}, {best}: {tried:?}");
@@ -253,16 +251,16 @@ mod tests {
     #[test]
     fn a_search_says_why_nothing_is_accepted_and_ends_when_it_is_told_to() {
         let knobs = [Knob::read("a=1..9").unwrap()];
-        let refused = search::<(), _>(&knobs, 8, |_| Err("no"), |_| Some(Vec::new()), |_| ());
+        let refused = search::<_>(&knobs, 8, |_| Err("no"), |_| Some(Vec::new()), |_| ());
         assert_eq!(refused.unwrap_err(), "no");
         let mut rounds = 0;
-        let judge = |asked: &[(&Candidate<()>, usize)]| {
+        let judge = |asked: &[(&Candidate, usize)]| {
             rounds += 1;
-            let value = |(candidate, _): &(&Candidate<()>, usize)| candidate.values[0].1.parse().unwrap();
+            let value = |(candidate, _): &(&Candidate, usize)| candidate.values[0].1.parse().unwrap();
             let scores = asked.iter().map(|asked| Score { over: 0.0, value: value(asked) });
             (rounds == 1).then(|| scores.collect())
         };
-        let found = search::<(), ()>(&knobs, 8, |_| Ok(()), judge, |_| ()).unwrap();
+        let found = search::<()>(&knobs, 8, |_| Ok(()), judge, |_| ()).unwrap();
         let values: Vec<&str> = found.tried.iter().map(|candidate| candidate.values[0].1.as_str()).collect();
         assert!(found.stopped && values.len() == 8 && values.is_sorted(), "{values:?}");
     }

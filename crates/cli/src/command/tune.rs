@@ -19,10 +19,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-type Tried = Candidate<Arc<Scenario>>;
-
 /// What is searched for.
 struct Search<'a> {
+    /// The scenario as it is.
+    plain: Arc<Scenario>,
     aim: Aim,
     limits: Vec<Limit>,
     /// The seed that the search begins with; the next runs of a configuration have those behind it.
@@ -33,6 +33,9 @@ struct Search<'a> {
     /// Why it ended before its time.
     ended: Option<Failure>,
 }
+
+/// What a run came to, and which of the metrics that are asked for it yields.
+type Answer = Result<(Score, Vec<bool>), RunError>;
 
 /// Seeds of the last comparison where nobody names any.
 const SEEDS: &str = "1..5";
@@ -50,7 +53,13 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
         none if none.is_empty() => overrides::seeds(SEEDS)?,
         some => some,
     };
+    let set = assignments(&arguments.set)?;
+    check_keys(&knobs)?;
+    let plain = Scenario::load(&arguments.scenario, &set)
+        .map(Arc::new)
+        .map_err(|error| Failure::Request(error.to_string()))?;
     let mut wanted = Search {
+        plain: Arc::clone(&plain),
         aim: Aim::read(&arguments.aim).map_err(|error| Failure::Request(format!("--aim {error}")))?,
         limits: arguments.keep.iter().map(|text| Limit::read(text)).collect::<Result<_, _>>()?,
         first_seed: first_seed(&seeds),
@@ -58,11 +67,6 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
         has_begun: false,
         ended: None,
     };
-    let set = assignments(&arguments.set)?;
-    let path = &arguments.scenario;
-    check_keys(&knobs)?;
-    let load = |values: &[(String, String)]| Scenario::load(path, &[&set[..], values].concat()).map(Arc::new);
-    let plain = load(&[]).map_err(|error| Failure::Request(error.to_string()))?;
     wanted.check(&plain)?;
     let folder = common.out.clone().unwrap_or_else(|| default_folder(&format!("{}-tune", plain.name)));
     // Whoever waits an hour should not learn then that it cannot be written.
@@ -71,8 +75,11 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     let draws = usize::try_from(arguments.draws).unwrap_or(usize::MAX);
     let mut refusals = BTreeMap::new();
     let accept = |values: &[(String, String)]| {
-        load(values).inspect_err(|error| {
-            for value in values {
+        with_values(&plain, values).map(drop).inspect_err(|error| {
+            let is_listed = |(key, value): &&(String, String)| {
+                knobs.iter().any(|knob| knob.key == *key && knob.words().contains(value))
+            };
+            for value in values.iter().filter(is_listed) {
                 refusals.entry(value.clone()).or_insert_with(|| error.clone());
             }
         })
@@ -97,8 +104,10 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
         seeds: seeds.len(),
         broke: broke.map(|candidate| in_one_line(&candidate.values)).collect(),
     };
-    let group = last(&plain, &knobs, finalists, &seeds);
-    let Executed { done, failed } = execute_all(vec![Request { group, folder: folder.clone() }], common)?;
+    let group =
+        last(&plain, &knobs, finalists, &seeds).map_err(|error| Failure::Request(error.to_string()))?;
+    let requests = vec![Request { group, folder: folder.clone() }];
+    let Executed { done, failed } = execute_all(requests, common)?;
     let written = |error: output::OutputError| Failure::Run(error.to_string());
     if done.is_empty() {
         wanted.write_part(&folder, &tried)?;
@@ -126,6 +135,12 @@ fn first_seed(seeds: &[u64]) -> u64 {
     seeds.iter().max().map_or(1, |most| most + 1)
 }
 
+/// The scenario `plain` with `values` of some keys, from its text as it was read then.
+fn with_values(plain: &Scenario, values: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+    let overrides = [plain.source.overrides(), values].concat();
+    Scenario::read(plain.source.with_overrides(&overrides))
+}
+
 /// Refuses keys that no search can be about.
 fn check_keys(knobs: &[Knob]) -> Result<(), Failure> {
     for (place, Knob { key, .. }) in knobs.iter().enumerate() {
@@ -150,7 +165,7 @@ fn refused(error: &ScenarioError) -> Failure {
 /// A line for each value of a list that was drawn and went with nothing that it was drawn with, and why.
 fn never_tried(
     knobs: &[Knob],
-    tried: &[Tried],
+    tried: &[Candidate],
     refusals: &BTreeMap<(String, String), ScenarioError>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
@@ -173,7 +188,7 @@ fn never_tried(
 }
 
 /// A line on each round, for whoever waits.
-fn tell(round: &Round<'_, Arc<Scenario>>, common: &Common) {
+fn tell(round: &Round<'_>, common: &Common) {
     if common.quiet {
         return;
     }
@@ -190,11 +205,16 @@ fn tell(round: &Round<'_, Arc<Scenario>>, common: &Common) {
 }
 
 /// What is compared last: the scenario as it is, and those that are left.
-fn last(plain: &Arc<Scenario>, knobs: &[Knob], finalists: &[Tried], seeds: &[u64]) -> Group {
+fn last(
+    plain: &Arc<Scenario>,
+    knobs: &[Knob],
+    finalists: &[Candidate],
+    seeds: &[u64],
+) -> Result<Group, ScenarioError> {
     let as_it_is = knobs.iter().map(|knob| (knob.key.clone(), AS_IT_IS.to_owned())).collect();
     let mut configurations = vec![(AS_IT_IS.to_owned(), as_it_is, Arc::clone(plain))];
-    for Candidate { values, scenario, .. } in finalists {
-        configurations.push((in_one_line(values), values.clone(), Arc::clone(scenario)));
+    for Candidate { values, .. } in finalists {
+        configurations.push((in_one_line(values), values.clone(), Arc::new(with_values(plain, values)?)));
     }
     let runs = configurations.into_iter().flat_map(|(label, values, scenario)| {
         let run = move |&seed: &u64| Run {
@@ -205,7 +225,7 @@ fn last(plain: &Arc<Scenario>, knobs: &[Knob], finalists: &[Tried], seeds: &[u64
         };
         seeds.iter().map(run)
     });
-    Group { title: format!("{}-tune", plain.name), runs: runs.collect(), left_out: Vec::new() }
+    Ok(Group { title: format!("{}-tune", plain.name), runs: runs.collect(), left_out: Vec::new() })
 }
 
 /// The file with all that were tried.
@@ -214,8 +234,7 @@ const TRIED: &str = "tried.csv";
 impl Search<'_> {
     /// Refuses names of tables that the scenario has not.
     fn check(&self, plain: &Scenario) -> Result<(), Failure> {
-        let named = [&self.aim].into_iter().chain(self.limits.iter().map(Limit::metric));
-        for name in named.filter_map(|aim| aim.traffic.as_ref()) {
+        for name in self.named().filter_map(|aim| aim.traffic.as_ref()) {
             if !plain.traffic_names.contains(name) {
                 return Err(Failure::Request(format!(
                     "there is no `[[traffic]]` table `{name}`; those that exist are {}",
@@ -227,19 +246,22 @@ impl Search<'_> {
     }
 
     /// Runs candidates; `None` where the user ends it, or a run fails for a reason that is none of the configuration.
-    fn judge(&mut self, asked: &[(&Tried, usize)]) -> Option<Vec<Score>> {
-        let task = |(candidate, seed): &(&Tried, usize)| Task {
-            run: Run {
-                label: String::new(),
-                values: Vec::new(),
-                scenario: Arc::clone(&candidate.scenario),
-                seed: self.first_seed + *seed as u64,
-            },
-            folder: None,
+    fn judge(&mut self, asked: &[(&Candidate, usize)]) -> Option<Vec<Score>> {
+        let task = |index: usize| {
+            let (candidate, seed) = asked[index];
+            let scenario = with_values(&self.plain, &candidate.values).map_err(RunError::Scenario)?;
+            let seed = self.first_seed + seed as u64;
+            let run = Run { label: String::new(), values: Vec::new(), scenario: Arc::new(scenario), seed };
+            Ok(Task { run, folder: None })
         };
-        let tasks: Vec<Task> = asked.iter().map(task).collect();
-        let watcher = Watcher::new(self.common.quiet, &tasks, &[]);
-        let answers = batch::run_all(&SimulatedWorld, &tasks, threads(self.common), &watcher);
+        let keep = |answer: Result<Results, RunError>| {
+            let results = answer?;
+            let yields = self.named().map(|aim| aim.of(&results).is_some()).collect();
+            Ok((Score::of(&results, &self.aim, &self.limits), yields))
+        };
+        let watcher = Watcher::new(self.common.quiet, vec![self.plain.name.clone(); asked.len()], &[]);
+        let threads = threads(self.common);
+        let answers = batch::run_each(&SimulatedWorld, asked.len(), threads, &watcher, task, keep);
         watcher.clear();
         if !std::mem::replace(&mut self.has_begun, true)
             && let Some(aim) = self.without_value(&answers)
@@ -256,7 +278,7 @@ impl Search<'_> {
         let mut scores = Vec::with_capacity(answers.len());
         for answer in answers {
             scores.push(match answer {
-                Ok(results) => Score::of(&results, &self.aim, &self.limits),
+                Ok((score, _)) => score,
                 Err(RunError::Stalled { .. } | RunError::Impossible(_)) => Score::NOTHING,
                 Err(RunError::Interrupted) => return None,
                 Err(error) => {
@@ -268,15 +290,20 @@ impl Search<'_> {
         Some(scores)
     }
 
+    /// The metrics that are asked for.
+    fn named(&self) -> impl Iterator<Item = &Aim> {
+        [&self.aim].into_iter().chain(self.limits.iter().map(Limit::metric))
+    }
+
     /// What is asked for and came of no run, though all were done.
-    fn without_value(&self, answers: &[Result<Results, RunError>]) -> Option<&Aim> {
-        let done: Vec<&Results> = answers.iter().map(Result::as_ref).collect::<Result<_, _>>().ok()?;
-        let mut named = [&self.aim].into_iter().chain(self.limits.iter().map(Limit::metric));
-        named.find(|aim| done.iter().all(|results| aim.of(results).is_none()))
+    fn without_value(&self, answers: &[Answer]) -> Option<&Aim> {
+        let done: Vec<_> = answers.iter().map(Result::as_ref).collect::<Result<_, _>>().ok()?;
+        let mut named = (0..).zip(self.named());
+        named.find(|(place, _)| done.iter().all(|(_, yields)| !yields[*place])).map(|(_, aim)| aim)
     }
 
     /// Writes what was `tried` beside `folder` where nothing else comes of a search that took long.
-    fn write_part(&self, folder: &Path, tried: &[Tried]) -> Result<(), Failure> {
+    fn write_part(&self, folder: &Path, tried: &[Candidate]) -> Result<(), Failure> {
         let written = |error: output::OutputError| Failure::Run(error.to_string());
         let part = prepare(folder)?.beside(PART);
         output::write(&part.draft().join(TRIED), |file| self.write_csv(file, tried)).map_err(written)?;
@@ -290,7 +317,7 @@ impl Search<'_> {
 
     /// A line for each configuration that was tried, the best first: its values, on how many seeds it ran, by what part it broke limits,
     /// and its metric.
-    fn write_csv(&self, out: &mut dyn std::io::Write, tried: &[Tried]) -> std::io::Result<()> {
+    fn write_csv(&self, out: &mut dyn std::io::Write, tried: &[Candidate]) -> std::io::Result<()> {
         for (key, _) in tried.first().map_or(&[][..], |first| &first.values) {
             write!(out, "{},", quoted(key))?;
         }

@@ -114,6 +114,14 @@ impl Source {
         Self(Arc::new(SourceText { file, text, overrides, files }))
     }
 
+    /// The same text with other overrides in place of its own: of a file that may have changed meanwhile.
+    #[must_use]
+    pub fn with_overrides(&self, overrides: &[(String, String)]) -> Self {
+        let SourceText { file, text, files, .. } = &*self.0;
+        let (file, text, overrides) = (file.clone(), text.clone(), overrides.to_vec());
+        Self(Arc::new(SourceText { file, text, overrides, files }))
+    }
+
     /// The scenario's text.
     pub(super) fn text(&self) -> &str {
         &self.0.text

@@ -1,0 +1,168 @@
+//! Searching settings, as a user meets it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod scratch;
+
+use scratch::{SMALL, Scratch, text};
+
+#[test]
+fn settings_are_found_and_held_against_the_scenario_as_it_is_on_other_seeds() {
+    let scratch = Scratch::new("tune");
+    scratch.scenario("far.toml", &SMALL.replace("delay = \"1us\"", "delay = \"50us\""));
+    let vary = [
+        "tune",
+        "far.toml",
+        "--vary",
+        "topology.delay=1us..100us",
+        "--aim",
+        "completion-mean",
+        "--draws",
+        "8",
+    ];
+    let output = scratch.roci(&vary);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    let (_, verdict) = printed.split_once("\nThe best by completion-mean: --set topology.delay=").unwrap();
+    let (delay, rest) = verdict.split_once("us\n").unwrap();
+    assert!(delay.parse::<f64>().unwrap() < 3.0, "{verdict}");
+    assert!(
+        rest.contains(
+            "as it is, over seeds 1 to 5, which the search had not seen.\nSeed by seed the difference is -"
+        ),
+        "{rest}"
+    );
+    let tried = text(&scratch.read("out/far-tune/tried.csv"));
+    assert!(tried.starts_with("topology.delay,seeds,over_limits,completion-mean\n"), "{tried}");
+    assert!((11..=13).contains(&tried.lines().count()), "{tried}");
+    let told = text(&output.stderr);
+    assert!(told.starts_with("8 configurations on 1 seed: the best has topology.delay="), "{told}");
+    // The same again, in the same folder.
+    assert_eq!(scratch.roci(&vary).stderr, output.stderr);
+    assert_eq!(text(&scratch.read("out/far-tune/tried.csv")), tried);
+    // Where nothing keeps a limit, and where nothing is better.
+    let bounded = |more: &[&str]| text(&scratch.roci(&[&vary[..], more].concat()).stdout);
+    let none = bounded(&["--keep", "drops>=5", "--seeds", "3"]);
+    assert!(none.contains("None that was left keeps `drops>=5` in every run"), "{none}");
+    let near = bounded(&["--set", "topology.delay=1us", "--keep", "drops=0", "--quiet"]);
+    assert_eq!(near, "");
+    let near = bounded(&["--set", "topology.delay=100ns", "--keep", "drops=0"]);
+    assert!(
+        near.contains("Nothing better by completion-mean within `drops=0` than the scenario as it is: "),
+        "{near}"
+    );
+}
+
+#[test]
+fn what_a_search_has_tried_is_written_where_nothing_came_of_the_comparison() {
+    let scratch = Scratch::new("tune-tried");
+    scratch.scenario("small.toml", SMALL);
+    // Nobody repeats what is lost, and nothing comes to an end.
+    let lossy = ["--set", "faults.loss=0.3", "--set", "transport.timeout=0s", "--vary", "nic.mtu=1024,4096"];
+    let output = scratch.roci(&[&["tune", "small.toml"], &lossy[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("all 2 that were tried are in ") && told.contains("15 of 15 runs failed"),
+        "{told}"
+    );
+    let tried = text(&scratch.read("out/small-tune-interrupted/tried.csv"));
+    assert!(tried.starts_with("nic.mtu,seeds,over_limits,slowdown-p99\n4096,1,1000000,\n"), "{tried}");
+}
+
+#[test]
+#[cfg(unix)]
+fn what_was_tried_before_an_interrupt_is_written() {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::process::{Command, Stdio};
+    let scratch = Scratch::new("interrupted-tune");
+    scratch.scenario("long.toml", &SMALL.replace("200KB", "20MB"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_roci"))
+        .args(["tune", "long.toml", "--vary", "topology.delay=1us..100us", "--draws", "16"])
+        .current_dir(&scratch.0)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    assert!(
+        told.read_line(&mut line).unwrap() > 0 && line.starts_with("16 configurations on 1 seed"),
+        "{line}"
+    );
+    let killed = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    assert!(killed.success());
+    told.read_to_string(&mut line).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(line.ends_with("\ninterrupted while it searched\n"), "{line}");
+    let tried = text(&scratch.read("out/long-tune-interrupted/tried.csv"));
+    assert!(tried.lines().count() >= 17, "{tried}");
+    assert!(!scratch.files().iter().any(|name| name.starts_with("out/long-tune/")), "{:?}", scratch.files());
+}
+
+#[test]
+fn a_search_for_what_no_run_yields_ends_after_the_first_runs_and_says_so() {
+    let scratch = Scratch::new("tune-valueless");
+    scratch.scenario("endless.toml", &format!("stop = \"10us\"\n{SMALL}"));
+    for arguments in [&["--aim", "slowdown-p99"][..], &["--aim", "drops", "--keep", "completion-mean<=1ms"]] {
+        let search = ["tune", "endless.toml", "--vary", "nic.mtu=1024,4096"];
+        let output = scratch.roci(&[&search[..], arguments].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+        let metric = if arguments.len() > 2 { "completion-mean" } else { "slowdown-p99" };
+        let told = format!("none of the first 2 runs yields `{metric}`");
+        assert!(text(&output.stderr).contains(&told), "{}", text(&output.stderr));
+    }
+    assert_eq!(scratch.files(), ["endless.toml"]);
+}
+
+#[test]
+fn a_verdict_says_what_was_not_tried_and_where_it_compares_what_is_not_alike() {
+    let scratch = Scratch::new("tune-unlike");
+    scratch.scenario("small.toml", SMALL);
+    let tune = |arguments: &[&str]| {
+        scratch.roci(&[&["tune", "small.toml", "--seeds", "1..2", "--draws", "4"], arguments].concat())
+    };
+    // A law without that key; and the verdict beside JSON.
+    let laws =
+        ["--vary", "transport.control.law=dcqcn,swift", "--vary", "transport.control.rai=1Mb/s..100Mb/s"];
+    let output = tune(&[&laws[..], &["--json"]].concat());
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("\ntransport.control.law=swift was not tried, as it went with no other value: "),
+        "{told}"
+    );
+    assert!(told.contains("\nAll ") && told.contains(" by slowdown-p99"), "{told}");
+    assert!(text(&output.stdout).ends_with("]\n"), "{}", text(&output.stdout));
+    // Other flows.
+    let told = text(&tune(&["--vary", "traffic.0.size=1KB..2KB", "--aim", "completion-mean"]).stdout);
+    assert!(told.contains("Its flows are not those of the scenario as it is"), "{told}");
+    // Other ideal times.
+    let told = text(&tune(&["--vary", "nic.mtu=256,4096", "--aim", "slowdown-mean"]).stdout);
+    assert!(told.contains("The ideal times that slowdowns are over are not the same in both"), "{told}");
+}
+
+#[test]
+fn a_search_that_makes_no_sense_is_refused_before_anything_runs() {
+    let scratch = Scratch::new("tune-refused");
+    scratch.scenario("small.toml", SMALL);
+    for (arguments, told) in [
+        (&["--vary", "nic.mtu"][..], "this sets nothing"),
+        (&["--vary", "nic.mtu=1024"], "leaves nothing to choose"),
+        (&["--vary", "nic.mtu=1024,4096", "--aim", "speed"], "--aim speed: there is no such metric"),
+        (&["--vary", "nic.mtu=1024,4096", "--keep", "drops"], "--keep drops: this bounds nothing"),
+        (
+            &["--vary", "nic.mtu=1024,4096", "--aim", "x:goodput"],
+            "there is no `[[traffic]]` table `x`; those that exist are `0`",
+        ),
+        (&["--vary", "seed=1..9"], "--vary seed: the search takes seeds of its own"),
+        (
+            &["--vary", "nic.mtu=256,512", "--vary", "nic.mtu=1024,4096"],
+            "--vary nic.mtu: this key stands there twice",
+        ),
+        (&["--vary", "nic.mut=1024,4096"], "every configuration that was drawn was refused"),
+    ] {
+        let output = scratch.roci(&[&["tune", "small.toml"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stdout));
+        assert!(text(&output.stderr).contains(told), "{arguments:?}: {}", text(&output.stderr));
+    }
+    assert_eq!(scratch.files(), ["small.toml"]);
+}
