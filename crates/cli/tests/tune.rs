@@ -166,3 +166,28 @@ fn a_search_that_makes_no_sense_is_refused_before_anything_runs() {
     }
     assert_eq!(scratch.files(), ["small.toml"]);
 }
+
+#[test]
+fn a_key_with_dots_is_varied_in_quotes_and_what_is_printed_runs_when_pasted() {
+    let scratch = Scratch::new("tune-quoted");
+    let written = "[[at]]\ntime = \"1us\"\nset = { \"switch.ecn.kmin\" = \"5KB\" }\n";
+    scratch.scenario("small.toml", &format!("{SMALL}\n{written}"));
+    let key = "at.0.set.\"switch.ecn.kmin\"";
+    let vary = format!("{key}=10KB..100KB");
+    let search = ["tune", "small.toml", "--draws", "2", "--aim", "goodput", "--seeds", "1..2", "--vary"];
+    let output = scratch.roci(&[&search[..], &[&vary]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains(&format!("the best has {key}=")), "{}", text(&output.stderr));
+    let heading = "\"at.0.set.\"\"switch.ecn.kmin\"\"\",seeds,";
+    assert!(text(&scratch.read("out/small-tune/tried.csv")).starts_with(heading));
+    let set = format!("{key}=50KB,60KB");
+    let output = scratch.roci(&["sweep", "small.toml", "--set", &set]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = scratch.roci(&["run", "small.toml", "--set", &format!("{key}=900KB")]);
+    let told = text(&output.stderr);
+    assert!(told.contains("kmin, 900KB, is more than kmax"), "{told}");
+    // Without its index a table is not found, but what to write is.
+    let output = scratch.roci(&["tune", "small.toml", "--vary", "traffic.senders=2,4"]);
+    let told = text(&output.stderr);
+    assert!(told.contains("has one entry, with the index 0: write `traffic.0.senders`"), "{told}");
+}

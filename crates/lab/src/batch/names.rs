@@ -1,6 +1,7 @@
 //! What configurations are called in a table: the labels of a sweep all have the same keys, so each key is said once, above its values.
 
 use super::Group;
+use crate::scenario::overrides;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The columns that tell configurations apart.
@@ -54,7 +55,8 @@ fn shortest<'a>(key: &'a str, keys: &[(String, String)]) -> &'a str {
         let ends = |other: &str| other == ending || other.ends_with(&format!(".{ending}"));
         keys.iter().any(|(other, _)| other != key && ends(other))
     };
-    let endings = key.rmatch_indices('.').map(|(dot, _)| &key[dot + 1..]);
+    let mut endings: Vec<&str> = overrides::dots(key).map(|(dot, _)| &key[dot + 1..]).collect();
+    endings.reverse();
     let says = |ending: &&str| !ending.starts_with(|c: char| c.is_ascii_digit()) && !is_of_another(ending);
     endings.into_iter().find(says).unwrap_or(key)
 }
@@ -65,9 +67,17 @@ mod tests {
 
     #[test]
     fn a_key_is_called_by_its_last_words_that_no_other_has() {
-        let keys = ["switch.ecn.kmin", "switch.on.0.ecn.kmin", "traffic.0.load", "seed", "topology.leaves.0"];
+        let keys = [
+            "switch.ecn.kmin",
+            "switch.on.0.ecn.kmin",
+            "traffic.0.load",
+            "seed",
+            "topology.leaves.0",
+            "at.0.set.\"switch.ecn.kmin\"",
+        ];
         let all = keys.map(|key| (key.to_owned(), String::new()));
         let told = keys.map(|key| shortest(key, &all));
-        assert_eq!(told, ["switch.ecn.kmin", "on.0.ecn.kmin", "load", "seed", "leaves.0"]);
+        let written = "\"switch.ecn.kmin\"";
+        assert_eq!(told, ["switch.ecn.kmin", "on.0.ecn.kmin", "load", "seed", "leaves.0", written]);
     }
 }

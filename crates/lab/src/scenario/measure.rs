@@ -106,10 +106,9 @@ impl RegisterWrite {
                     let registers = registers();
                     let (last, value) = end_of(entry);
                     let remedy = match (entry.key_origin, registers.meant(last)) {
-                        // A path ends at each of its dots, quotes or not.
                         (Origin::Override(_), Some(name)) if matches!(entry.value.kind, Kind::Table(_)) => {
                             format!(
-                                "a path takes the dots of \"{PREFIX}{name}\" for its own: write `at.{index}.set={{ \"{PREFIX}{name}\" = {} }}`",
+                                "put what holds dots in quotes: `'at.{index}.set.\"{PREFIX}{name}\"={}'`",
                                 value.shown()
                             )
                         }

@@ -15,21 +15,63 @@ pub struct ArgumentError {
 /// The most values of one list or range.
 const MOST: u64 = 100_000;
 
-/// The path and the value of `path=value`.
+/// The path and the value of `path=value`. An equals sign within quotes belongs to a part of the path.
 ///
 /// # Errors
 /// When there is no `=`, or nothing before it.
 pub fn assignment(argument: &str) -> Result<(String, String), ArgumentError> {
-    match argument.split_once('=') {
-        Some((path, value)) if !path.trim().is_empty() => {
-            Ok((path.trim().to_owned(), value.trim().to_owned()))
-        }
+    let sign = unquoted(argument).find(|(_, c)| *c == '=').map(|(at, _)| at);
+    match sign.map(|at| (argument[..at].trim(), argument[at + 1..].trim())) {
+        Some((path, value)) if !path.is_empty() => Ok((path.to_owned(), value.to_owned())),
+        None if argument.contains('=') => Err(ArgumentError {
+            argument: argument.to_owned(),
+            message: "a quote in its key is never closed",
+            remedy: "write it as in at.0.set.\"switch.ecn.kmin\"=50KB".to_owned(),
+        }),
         _ => Err(ArgumentError {
             argument: argument.to_owned(),
             message: "this sets nothing",
             remedy: "write key=value, such as switch.buffer=2MB".to_owned(),
         }),
     }
+}
+
+/// The keys of a path such as `at.0.set."switch.ecn.kmin"`: they end at its dots, but for those of a key in quotes.
+pub(super) fn keys_of(path: &str) -> Vec<&str> {
+    let (mut keys, mut start) = (Vec::new(), 0);
+    for (at, _) in dots(path) {
+        keys.push(bare(&path[start..at]));
+        start = at + 1;
+    }
+    keys.push(bare(&path[start..]));
+    keys
+}
+
+/// Where the keys of a path end.
+pub(crate) fn dots(path: &str) -> impl Iterator<Item = (usize, char)> {
+    unquoted(path).filter(|(_, c)| *c == '.')
+}
+
+/// A key without the quotes around it.
+fn bare(key: &str) -> &str {
+    let key = key.trim();
+    let within = |quote| key.strip_prefix(quote)?.strip_suffix(quote);
+    within('"').or_else(|| within('\'')).unwrap_or(key)
+}
+
+/// The signs of a path that stand in no quotes. These begin where a key does, so that a name may have an apostrophe.
+fn unquoted(path: &str) -> impl Iterator<Item = (usize, char)> {
+    let (mut quote, mut begins) = (None, true);
+    path.char_indices().filter(move |&(_, c)| {
+        let is_free = quote.is_none();
+        match quote {
+            Some(open) => quote = quote.filter(|_| c != open),
+            None if begins && (c == '"' || c == '\'') => quote = Some(c),
+            None => {}
+        }
+        begins = is_free && (c == '.' || begins && c.is_whitespace());
+        is_free
+    })
 }
 
 /// The values of a list `a,b,c` whose items may be ranges `1..8`, both ends included. Commas within quotes, brackets
@@ -183,6 +225,8 @@ mod tests {
     fn what_makes_no_sense_is_refused_with_a_remedy() {
         assert!(assignment("switch.buffer").is_err());
         assert!(assignment("=2").is_err());
+        let open = assignment("at.0.set.\"switch.ecn.kmin=2MB").unwrap_err().to_string();
+        assert!(open.contains("a quote in its key is never closed"), "{open}");
         assert!(values("8..1").is_err());
         assert!(values("1..100000000000").is_err());
         assert!(values("1,,2").is_err());
@@ -201,10 +245,30 @@ mod tests {
         assert_eq!((path.as_str(), value.as_str()), ("transport.control", "{ law = \"none\" }"));
     }
 
+    #[test]
+    fn dots_and_equals_signs_within_quotes_belong_to_a_key() {
+        for (argument, path, value, keys) in [
+            ("a.b = 1", "a.b", "1", &["a", "b"][..]),
+            (
+                "at.0.set.\"switch.ecn.kmin\"=\"5KB\"",
+                "at.0.set.\"switch.ecn.kmin\"",
+                "\"5KB\"",
+                &["at", "0", "set", "switch.ecn.kmin"],
+            ),
+            ("at.0.set. 'a.b=c' .d=x.y", "at.0.set. 'a.b=c' .d", "x.y", &["at", "0", "set", "a.b=c", "d"]),
+            ("traffic.o'hare.load=0.5", "traffic.o'hare.load", "0.5", &["traffic", "o'hare", "load"]),
+            ("a..b=1", "a..b", "1", &["a", "", "b"]),
+        ] {
+            assert_eq!(assignment(argument).unwrap(), (path.to_owned(), value.to_owned()), "{argument}");
+            assert_eq!(keys_of(path), keys, "{argument}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_text_panics(text in ".{0,30}") {
             let _ = assignment(&text);
+            let _ = keys_of(&text);
             let _ = values(&text);
             let _ = seeds(&text);
         }

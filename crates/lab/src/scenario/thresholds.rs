@@ -43,9 +43,7 @@ pub(super) fn refuse_unquoted(source: &Source, index: usize, entry: &Entry) -> R
     let shown = "{ \"switch.ecn.kmin\" = \"50KB\" }";
     let remedy = match entry.key_origin {
         Origin::Override(_) => {
-            format!(
-                "a path of `--set` takes the dots for its own: write `at.{index}.set={shown}`, or the like"
-            )
+            format!("put what holds dots in quotes, as in `'at.{index}.set.\"switch.ecn.kmin\"=50KB'`")
         }
         _ => format!("write the path in quotes, as in `{shown}`"),
     };

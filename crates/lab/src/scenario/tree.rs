@@ -1,5 +1,6 @@
 //! A scenario's text as a tree of values that know where they were written, with overrides applied.
 
+use super::overrides;
 use super::source::{Origin, ScenarioError, Source, listed};
 use super::syntax;
 use super::transport::Control;
@@ -61,6 +62,11 @@ impl Node {
             Kind::Text(name) => Some(name.as_str()),
             _ => None,
         })
+    }
+
+    /// Whether it is a table with `key`.
+    fn has(&self, key: &str) -> bool {
+        matches!(&self.kind, Kind::Table(entries) if entries.iter().any(|entry| entry.key == key))
     }
 
     /// As it would be written: for messages.
@@ -191,7 +197,7 @@ fn apply(
 ) -> Result<(), ScenarioError> {
     let origin = Origin::Override(index);
     let value = override_value(source, index, value)?;
-    let parts: Vec<&str> = path.split('.').map(str::trim).collect();
+    let parts = overrides::keys_of(path);
     if parts.iter().any(|part| part.is_empty()) {
         return Err(source.error(
             origin,
@@ -238,7 +244,7 @@ fn apply(
             Kind::Array(items) => {
                 let named = |item: &Node| item.name().is_some_and(|name| name == *part);
                 let at = part.parse::<usize>().ok().or_else(|| items.iter().position(named));
-                let remedy = places(items, &so_far);
+                let remedy = places(items, &so_far, &parts[depth..]);
                 match at.and_then(|at| items.get_mut(at)) {
                     Some(item) => item,
                     None => {
@@ -266,8 +272,8 @@ fn apply(
     Ok(())
 }
 
-/// The indices and names of the entries of a list.
-fn places(items: &[Node], list: &str) -> String {
+/// The indices and names of the entries of a list; of one entry, what to write where its index was left out before `rest`.
+fn places(items: &[Node], list: &str, rest: &[&str]) -> String {
     /// So many names are told.
     const MOST: usize = 8;
     let names: Vec<&str> = items.iter().filter_map(Node::name).collect();
@@ -278,6 +284,13 @@ fn places(items: &[Node], list: &str) -> String {
     };
     match items.len() {
         0 => format!("`{list}` is empty"),
+        // What else stands there may be the name of another entry.
+        1 if rest.iter().all(|part| part.parse::<usize>().is_err())
+            && (rest.len() == 1 || items[0].has(rest[0])) =>
+        {
+            format!("`{list}` has one entry, with the index 0: write `{list}.0.{}`", rest.join("."))
+        }
+        1 => format!("`{list}` has one entry, with the index 0{names}"),
         count => format!("`{list}` has the indices 0 to {}{names}", count - 1),
     }
 }

@@ -31,16 +31,16 @@ fn a_name_that_is_none_is_refused_with_the_nearest() {
         told.contains("did you mean `alpha`? its context and its parameters are `link`, `rate`"),
         "{told}"
     );
-    // A path of an override ends at each dot.
+    // A key of an override ends at each dot, but within quotes.
     let written = format!("{PAIR}{}", at("1ms", "rate", "1Gb/s"));
     let told = text(&written, &[("at.0.set.transport.control.rate", "2Gb/s")]).unwrap_err();
-    assert!(told.contains("write `at.0.set={ \"transport.control.rate\" = \"2Gb/s\" }`"), "{told}");
-    assert_eq!(
-        text(&written, &[("at.0.set", "{ \"transport.control.rate\" = \"2Gb/s\" }")]).unwrap().writes[0]
-            .text
-            .value,
-        "2Gb/s"
-    );
+    assert!(told.contains("quotes: `'at.0.set.\"transport.control.rate\"=\"2Gb/s\"'`"), "{told}");
+    for set in [
+        ("at.0.set.\"transport.control.rate\"", "2Gb/s"),
+        ("at.0.set", "{ \"transport.control.rate\" = \"2Gb/s\" }"),
+    ] {
+        assert_eq!(text(&written, &[set]).unwrap().writes[0].text.value, "2Gb/s");
+    }
 }
 
 #[test]
