@@ -191,3 +191,14 @@ fn a_key_with_dots_is_varied_in_quotes_and_what_is_printed_runs_when_pasted() {
     let told = text(&output.stderr);
     assert!(told.contains("has one entry, with the index 0: write `traffic.0.senders`"), "{told}");
 }
+
+#[test]
+fn a_range_of_parts_of_one_is_drawn_as_such() {
+    let scratch = Scratch::new("tune-parts");
+    scratch.scenario("small.toml", SMALL);
+    let vary = "transport.control.g=1/1024..1/16";
+    let output = scratch.roci(&["tune", "small.toml", "--draws", "4", "--seeds", "1..2", "--vary", vary]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let tried = text(&scratch.read("out/small-tune/tried.csv"));
+    assert!(tried.lines().count() > 4 && tried.lines().skip(1).all(|line| line.starts_with("1/")), "{tried}");
+}

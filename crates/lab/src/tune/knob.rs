@@ -31,15 +31,28 @@ struct Range {
     unit: String,
     /// What `unit` has so many of, where there are no parts of it: octets, bits a second, picoseconds.
     atom: Option<(f64, &'static str)>,
-    /// Whether there are whole numbers alone.
-    whole: bool,
+    /// How numbers without a unit are written.
+    form: Form,
+}
+
+/// How numbers are written, as the ends of their range are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// `12`: there are whole ones alone.
+    Whole,
+    /// `0.012`.
+    Decimal,
+    /// `1.2e-2`.
+    Exponent,
+    /// `1/83`: parts of one alone.
+    Part,
 }
 
 /// What is as many times the least makes as much of a difference as what is as much above it from here on.
 const DECADE: f64 = 10.0;
 
 impl Knob {
-    /// Reads `key=values`: a range of numbers `50KB..2MB`, whose ends have units of one kind, or a list `a,b,c`.
+    /// Reads `key=values`: a range of numbers `50KB..2MB`, `1/1024..1/16` or `1e-9..1e-5`, whose ends have units of one kind, or a list `a,b,c`.
     ///
     /// # Errors
     /// When there is no key, or the values are no such.
@@ -68,7 +81,7 @@ impl Knob {
                 let range = Range::of(least.trim(), greatest.trim()).ok_or_else(|| {
                     wrong(
                         "these are no ends of a range",
-                        "write numbers with units of one kind, such as 50KB..2MB or 0.01..1",
+                        "write numbers with units of one kind, such as 50KB..2MB, 0.01..1, 1/1024..1/16 or 1e-9..1e-5",
                     )
                 })?;
                 if range.least >= range.greatest {
@@ -118,10 +131,12 @@ const NEAR: f64 = 0.25;
 
 impl Range {
     fn of(least: &str, greatest: &str) -> Option<Self> {
-        let begin = least.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(least.len());
-        let (number, unit) = least.split_at(begin);
+        let (number, unit) = least.split_at(number_end(least));
         let one = base(&format!("1{unit}"), unit)?;
-        let of_greatest: String = greatest.chars().skip_while(|c| c.is_ascii_digit() || *c == '.').collect();
+        let of_greatest = &greatest[number_end(greatest)..];
+        if !unit.is_empty() && number.contains(['e', 'E', '/']) {
+            return None;
+        }
         let kind_of_unit = kind(unit.trim())?;
         let same_kind = kind_of_unit == kind(of_greatest.trim())?;
         let atom = match kind_of_unit {
@@ -130,15 +145,15 @@ impl Range {
             Kind::Rate => Some((one, "b/s")),
             Kind::Time => Some((one, "ps")),
         };
-        let [least_number, greatest_number] = [number.parse().ok()?, base(greatest, &of_greatest)? / one];
-        let whole = !number.contains('.') && !greatest.contains('.') && one <= 1.0 && unit.is_empty();
-        same_kind.then(|| Self {
-            least: least_number,
-            greatest: greatest_number,
-            unit: unit.to_owned(),
-            atom,
-            whole,
-        })
+        let ends = [number_of(number)?, base(greatest, of_greatest)? / one];
+        let either = |sign: &[char]| least.contains(sign) || greatest.contains(sign);
+        let form = match kind_of_unit {
+            Kind::Number if least.starts_with("1/") && greatest.starts_with("1/") => Form::Part,
+            Kind::Number if either(&['e', 'E']) => Form::Exponent,
+            Kind::Number if !either(&['.', '/']) => Form::Whole,
+            _ => Form::Decimal,
+        };
+        same_kind.then(|| Self { least: ends[0], greatest: ends[1], unit: unit.to_owned(), atom, form })
     }
 
     fn at(&self, place: f64) -> String {
@@ -146,14 +161,23 @@ impl Range {
             true => self.least * (self.greatest / self.least).powf(place),
             false => self.least + (self.greatest - self.least) * place,
         };
-        let value = rounded(value, self.digits(value)).clamp(self.least, self.greatest);
-        let value = if self.whole { value.round() } else { value };
+        let (digits, exact) = (self.digits(value), value);
+        let value = rounded(value, digits).clamp(self.least, self.greatest);
         match self.atom.map(|(atoms, unit)| (value * atoms, unit)) {
             // 1.8KiB are no whole octets.
             Some((atoms, unit)) if (atoms - atoms.round()).abs() > 1e-14 * atoms => {
                 format!("{}{unit}", atoms.round())
             }
-            _ => format!("{value}{}", self.unit),
+            Some(_) => format!("{value}{}", self.unit),
+            None => match self.form {
+                Form::Whole => format!("{}{}", value.round(), self.unit),
+                Form::Decimal => format!("{value}{}", self.unit),
+                Form::Exponent => format!("{value:e}"),
+                Form::Part => {
+                    let parts = rounded((1.0 / exact).round(), digits);
+                    format!("1/{}", parts.clamp(1.0 / self.greatest, 1.0 / self.least).round())
+                }
+            },
         }
     }
 
@@ -169,6 +193,30 @@ impl Range {
 fn rounded(value: f64, digits: usize) -> f64 {
     // As text: powers of ten would leave 0.30000000000000004.
     format!("{value:.*e}", digits - 1).parse().unwrap_or(value)
+}
+
+/// How many octets of `text` are its number, a fraction such as `3/4` or a power of ten such as `1e-7` included.
+fn number_end(text: &str) -> usize {
+    let digits = |from: usize| {
+        let rest = &text[from..];
+        from + rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len())
+    };
+    let end = digits(0);
+    let behind = match &text.as_bytes()[end..] {
+        [b'e' | b'E', b'+' | b'-', b'0'..=b'9', ..] => 2,
+        [b'e' | b'E' | b'/', b'0'..=b'9', ..] => 1,
+        _ => return end,
+    };
+    digits(end + behind)
+}
+
+/// What `number`, which has no unit, stands for.
+fn number_of(number: &str) -> Option<f64> {
+    let number = match number.split_once('/') {
+        Some((part, whole)) => part.parse::<f64>().ok()? / whole.parse::<f64>().ok()?,
+        None => number.parse().ok()?,
+    };
+    number.is_finite().then_some(number)
 }
 
 /// What a unit measures.
@@ -197,7 +245,7 @@ fn kind(unit: &str) -> Option<Kind> {
 #[expect(clippy::cast_precision_loss, reason = "two digits are kept")]
 fn base(text: &str, unit: &str) -> Option<f64> {
     match kind(unit.trim())? {
-        Kind::Number => text.parse().ok(),
+        Kind::Number => number_of(text),
         Kind::Share => text.strip_suffix('%')?.trim().parse().ok(),
         Kind::Octets => Some(text.parse::<Bytes>().ok()?.0 as f64),
         Kind::Rate => Some(text.parse::<BitsPerSec>().ok()?.0 as f64),
@@ -228,6 +276,16 @@ mod tests {
         assert_eq!(values("a=5Mb/s..1Gb/s"), ["5Mb/s", "19Mb/s", "71Mb/s", "270Mb/s", "1000Mb/s"]);
         assert_eq!(values("a=0..8"), ["0", "2", "4", "6", "8"]);
         assert_eq!(values("a=1..5"), ["1", "2", "3", "4", "5"]);
+    }
+
+    #[test]
+    fn parts_of_one_and_powers_of_ten_are_drawn_in_their_logarithm_and_written_as_they_were() {
+        assert_eq!(values("g=1/1024..1/16"), ["1/1000", "1/360", "1/130", "1/45", "1/16"]);
+        assert_eq!(values("g=1/8..1/2"), ["1/8", "1/5", "1/3", "1/2", "1/2"]);
+        assert_eq!(values("ber=1e-7..1e-3"), ["1e-7", "1e-6", "1e-5", "1e-4", "1e-3"]);
+        assert_eq!(values("ber=1e-7..3.0E-7"), ["1e-7", "1.5e-7", "2e-7", "2.5e-7", "3e-7"]);
+        assert_eq!(values("a=3/4..15/16"), ["0.75", "0.797", "0.844", "0.891", "0.9375"]);
+        assert_eq!(values("a=0.001..1/10"), ["0.001", "0.0032", "0.01", "0.032", "0.1"]);
     }
 
     #[test]
@@ -279,6 +337,9 @@ mod tests {
             ("a=5KB..9ms", "units of one kind"),
             ("a=5..9ms", "units of one kind"),
             ("a=x..y", "units of one kind"),
+            ("a=1/0..1/16", "no ends of a range"),
+            ("a=1e..1", "no ends of a range"),
+            ("a=1/16..1/1024", "the lesser end first"),
             ("a=9KB..5KB", "the lesser end first"),
             ("a=1KB..1000B", "the lesser end first"),
             ("a=", "write a,b,c or 1..8"),
