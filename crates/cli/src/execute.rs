@@ -25,8 +25,11 @@ pub(crate) struct Request {
 
 /// Runs all groups at once, and prints what came of them.
 pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Failure> {
-    execute_all(requests, common)?.failed.map_or(Ok(()), Err)
+    execute_all(requests, common, &|_, _| None)?.failed.map_or(Ok(()), Err)
 }
+
+/// What tells the runs of a group apart in JSON besides their labels, if anything does.
+type Marks<'a> = &'a dyn Fn(&Group, &[Results]) -> Option<Vec<summary::Standing>>;
 
 /// What came of several groups.
 pub(crate) struct Executed {
@@ -38,8 +41,12 @@ pub(crate) struct Executed {
 
 /// Runs all groups at once, and prints what came of them. The results of a group appear when all of its runs are done, also where flows failed, a deadlock
 /// ended a run, or some runs stalled and have no results. Where the user interrupts a group of several runs, those that were
-/// done by then have their results [beside](PART) its folder.
-pub(crate) fn execute_all(requests: Vec<Request>, common: &Common) -> Result<Executed, Failure> {
+/// done by then have their results [beside](PART) its folder. `marks` are those of each group.
+pub(crate) fn execute_all(
+    requests: Vec<Request>,
+    common: &Common,
+    marks: Marks<'_>,
+) -> Result<Executed, Failure> {
     // Before anything runs: whoever waits an hour should not learn then that the folder cannot be written.
     let folders: Vec<Folder> =
         requests.iter().map(|request| prepare(&request.folder)).collect::<Result<_, _>>()?;
@@ -120,7 +127,7 @@ pub(crate) fn execute_all(requests: Vec<Request>, common: &Common) -> Result<Exe
             let _ = writeln!(std::io::stderr(), "{note}");
         }
     }
-    report(&done, tasks.len() > 1, common)?;
+    report(&done, tasks.len() > 1, common, marks)?;
     failures.extend(done.iter().filter_map(|(request, results)| flows_failed(&request.group, results)));
     Ok(Executed { done, failed: failures.into_iter().reduce(worse) })
 }
@@ -336,21 +343,29 @@ fn worse(a: Failure, b: Failure) -> Failure {
 }
 
 /// Prints what `done` came to; `several`: as JSON it is an array, even of one run where others stalled.
-fn report(done: &[(Request, Vec<Results>)], several: bool, common: &Common) -> Result<(), Failure> {
+fn report(
+    done: &[(Request, Vec<Results>)],
+    several: bool,
+    common: &Common,
+    marks: Marks<'_>,
+) -> Result<(), Failure> {
     if common.json {
         let mut all = Vec::new();
-        for (request, results) in done {
-            all.extend(labelled(&request.group, results));
+        for (Request { group, .. }, results) in done {
+            let standings = marks(group, results).map(|marks| marks.into_iter().map(Some).collect());
+            let standings: Vec<_> = standings.unwrap_or_else(|| vec![None; results.len()]);
+            let labels = group.full_labels().into_iter().zip(standings);
+            all.extend(labels.map(|(label, standing)| summary::Told { label, standing }).zip(results));
         }
         let mut text = Vec::new();
-        for (place, (label, results)) in all.iter().enumerate() {
+        for (place, (told, results)) in all.iter().enumerate() {
             text.extend_from_slice(match (several, place) {
                 (false, _) => b"",
                 (true, 0) => b"[\n",
                 (true, _) => b",\n",
             });
             let written = match several {
-                true => summary::write_labelled(&mut text, label, results),
+                true => summary::write_told(&mut text, told, results),
                 false => summary::write(&mut text, results),
             };
             written.map_err(|error| Failure::Run(error.to_string()))?;
@@ -370,11 +385,6 @@ fn report(done: &[(Request, Vec<Results>)], several: bool, common: &Common) -> R
         }
     }
     Ok(())
-}
-
-/// The results of a group, each with the label that tells it from the others.
-fn labelled<'a>(group: &Group, results: &'a [Results]) -> Vec<(String, &'a Results)> {
-    group.full_labels().into_iter().zip(results).collect()
 }
 
 /// Why something could not be printed, other than that the pipe was closed.

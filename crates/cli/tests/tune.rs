@@ -5,6 +5,7 @@
 mod scratch;
 
 use scratch::{SMALL, Scratch, text};
+use serde_json::Value;
 
 #[test]
 fn settings_are_found_and_held_against_the_scenario_as_it_is_on_other_seeds() {
@@ -165,6 +166,32 @@ fn a_search_that_makes_no_sense_is_refused_before_anything_runs() {
         assert!(text(&output.stderr).contains(told), "{arguments:?}: {}", text(&output.stderr));
     }
     assert_eq!(scratch.files(), ["small.toml"]);
+}
+
+#[test]
+fn json_marks_the_best_and_the_scenario_as_it_is() {
+    let scratch = Scratch::new("tune-json");
+    scratch.scenario("far.toml", &SMALL.replace("delay = \"1us\"", "delay = \"50us\""));
+    let tune = |arguments: &[&str]| {
+        let search =
+            ["tune", "far.toml", "--vary", "topology.delay=1us..40us", "--draws", "4", "--seeds", "1..2"];
+        let output =
+            scratch.roci(&[&search[..], &["--json", "--aim", "completion-mean"], arguments].concat());
+        let told: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+        let of = |mark: &str| {
+            let marked = told.iter().filter(|run| run[mark] == true);
+            marked.map(|run| run["label"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        (of("best"), of("as_it_is"), text(&output.stderr))
+    };
+    let own = ["as it is seed=1", "as it is seed=2"];
+    let (best, as_it_is, verdict) = tune(&[]);
+    assert_eq!(as_it_is, own);
+    let (_, set) = verdict.split_once("The best by completion-mean: --set ").unwrap();
+    let set = set.lines().next().unwrap();
+    assert_eq!(best, [format!("{set} seed=1"), format!("{set} seed=2")]);
+    let (best, as_it_is, _) = tune(&["--set", "topology.delay=100ns"]);
+    assert_eq!((&best[..], &as_it_is[..]), (&own.map(str::to_owned)[..], &own.map(str::to_owned)[..]));
 }
 
 #[test]

@@ -106,8 +106,11 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     };
     let group =
         last(&plain, &knobs, finalists, &seeds).map_err(|error| Failure::Request(error.to_string()))?;
+    let marks = |group: &Group, results: &[Results]| {
+        Some(tuned::standings(&wanted.aim, &wanted.limits, group, results, &asked))
+    };
     let requests = vec![Request { group, folder: folder.clone() }];
-    let Executed { done, failed } = execute_all(requests, common)?;
+    let Executed { done, failed } = execute_all(requests, common, &marks)?;
     let written = |error: output::OutputError| Failure::Run(error.to_string());
     if done.is_empty() {
         wanted.write_part(&folder, &tried)?;

@@ -1,8 +1,9 @@
 //! What is said of settings that were found: the best of the last comparison, and whether it is more than chance.
 
 use crate::format::{difference, estimate};
-use roci_lab::batch::{Group, Metric};
+use roci_lab::batch::{Group, Metric, Run};
 use roci_lab::figures::statistics::Estimate;
+use roci_lab::output::summary::Standing;
 use roci_lab::results::Results;
 use roci_lab::scenario::overrides::seeds_in_words;
 use roci_lab::tune::{Aim, Limit, Score};
@@ -45,16 +46,15 @@ pub(crate) struct Asked {
     pub(crate) broke: Vec<String>,
 }
 
-/// Which configuration of `group` is the best by `aim` within `limits`, and what it is worth beside the scenario as it is. Those that did not run
-/// with all seeds take no part, for the others had to.
-pub(crate) fn verdict(
+/// The configurations of `group` that ran with all seeds, the best first: the others take no part, for these had to.
+fn ranked<'a>(
     aim: &Aim,
     limits: &[Limit],
-    group: &Group,
+    group: &'a Group,
     results: &[Results],
     asked: &Asked,
-) -> String {
-    let known = |label| {
+) -> Vec<Known<'a>> {
+    let known = |label: &'a str| {
         let runs = || group.runs.iter().zip(results).filter(move |(run, _)| run.label == label);
         let scores: Vec<Score> = runs().map(|(_, results)| Score::of(results, aim, limits)).collect();
         Known {
@@ -68,9 +68,41 @@ pub(crate) fn verdict(
     // The others have stalled, or were not done when the user ended it.
     all.retain(|known| known.worth.len() == asked.seeds);
     all.sort_by(|a, b| a.score.order(&b.score));
+    all
+}
+
+/// The best of them, where something is to be said: the scenario as it is alone is not the best of anything.
+fn best<'a, 'b>(all: &'b [Known<'a>]) -> Option<&'b Known<'a>> {
+    all.first().filter(|known| known.label != AS_IT_IS || all.len() > 1)
+}
+
+/// How the configuration of each run came out.
+pub(crate) fn standings(
+    aim: &Aim,
+    limits: &[Limit],
+    group: &Group,
+    results: &[Results],
+    asked: &Asked,
+) -> Vec<Standing> {
+    let all = ranked(aim, limits, group, results, asked);
+    let best = best(&all).map(|known| known.label);
+    let standing =
+        |run: &Run| Standing { best: best == Some(run.label.as_str()), as_it_is: run.label == AS_IT_IS };
+    group.runs.iter().map(standing).collect()
+}
+
+/// Which configuration of `group` is the best by `aim` within `limits`, and what it is worth beside the scenario as it is.
+pub(crate) fn verdict(
+    aim: &Aim,
+    limits: &[Limit],
+    group: &Group,
+    results: &[Results],
+    asked: &Asked,
+) -> String {
+    let all = ranked(aim, limits, group, results, asked);
     let missing = asked.configurations - all.len();
     let plain = all.iter().find(|known| known.label == AS_IT_IS);
-    let Some(best) = all.first().filter(|_| plain.is_none() || all.len() > 1) else {
+    let Some(best) = best(&all) else {
         return format!(
             "\nNo verdict: of {} configurations {missing} did not run with all seeds.\n",
             asked.configurations
@@ -197,7 +229,6 @@ fn shell(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roci_lab::batch::Run;
     use roci_lab::results::SwitchResult;
     use roci_lab::scenario::Scenario;
     use std::sync::Arc;

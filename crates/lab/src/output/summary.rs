@@ -20,15 +20,33 @@ use std::io::{self, Write};
 /// # Errors
 /// What `out` answers.
 pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
-    write_one(out, &Summary { label: None, results })
+    write_one(out, &Summary { told: None, results })
 }
 
-/// The same of one run of several, with the `label` that tells it from the others.
+/// What is said of one run of several.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The label that tells it from the others.
+    pub label: String,
+    /// How it came out of a search, if there was one.
+    pub standing: Option<Standing>,
+}
+
+/// How a configuration came out of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether it is the best.
+    pub best: bool,
+    /// Whether it is the scenario with its own values.
+    pub as_it_is: bool,
+}
+
+/// The same of one run of several, with what is `told` of it among them.
 ///
 /// # Errors
 /// What `out` answers.
-pub fn write_labelled(out: &mut impl Write, label: &str, results: &Results) -> io::Result<()> {
-    write_one(out, &Summary { label: Some(label), results })
+pub fn write_told(out: &mut impl Write, told: &Told, results: &Results) -> io::Result<()> {
+    write_one(out, &Summary { told: Some(told), results })
 }
 
 fn write_one(out: &mut impl Write, summary: &Summary<'_>) -> io::Result<()> {
@@ -37,9 +55,9 @@ fn write_one(out: &mut impl Write, summary: &Summary<'_>) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The whole of `summary.json`, and the label of one run of several.
+/// The whole of `summary.json`, and what is told of one run of several.
 struct Summary<'a> {
-    label: Option<&'a str>,
+    told: Option<&'a Told>,
     results: &'a Results,
 }
 
@@ -47,8 +65,12 @@ impl Serialize for Summary<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let results = self.results;
         let mut map = serializer.serialize_map(None)?;
-        if let Some(label) = self.label {
+        if let Some(Told { label, standing }) = self.told {
             map.serialize_entry("label", label)?;
+            if let Some(Standing { best, as_it_is }) = standing {
+                map.serialize_entry("best", best)?;
+                map.serialize_entry("as_it_is", as_it_is)?;
+            }
         }
         map.serialize_entry("name", &results.name)?;
         map.serialize_entry("seed", &results.seed)?;
@@ -640,11 +662,14 @@ mod tests {
         let pair = |path: &str, value: &str| (path.to_owned(), value.to_owned());
         let overrides = vec![pair("nic.mtu", "1024"), pair("switch.ecn", "false"), pair("nic.mtu", "4096")];
         let mut out = Vec::new();
-        write_labelled(&mut out, "nic.mtu=4096", &Results { overrides, ..sample() }).unwrap();
+        let standing = Some(Standing { best: true, as_it_is: false });
+        let told = Told { label: "nic.mtu=4096".to_owned(), standing };
+        write_told(&mut out, &told, &Results { overrides, ..sample() }).unwrap();
         let mut one: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(one["label"], "nic.mtu=4096");
+        assert_eq!((&one["best"], &one["as_it_is"]), (&true.into(), &false.into()));
         assert_eq!(one["overrides"], serde_json::json!({ "switch.ecn": "false", "nic.mtu": "4096" }));
-        for added in ["label", "overrides"] {
+        for added in ["label", "best", "as_it_is", "overrides"] {
             one.as_object_mut().unwrap().remove(added);
         }
         assert_eq!(one, plain, "the rest is what it is without");
