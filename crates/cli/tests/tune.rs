@@ -168,6 +168,46 @@ fn a_search_that_makes_no_sense_is_refused_before_anything_runs() {
     assert_eq!(scratch.files(), ["small.toml"]);
 }
 
+/// Two flows to one host, of which the first is done the sooner the less the second sends.
+const SHARED: &str = r#"
+stop = "1ms"
+topology = { kind = "star", hosts = 3, rate = "10Gb/s", delay = "1us" }
+
+[[traffic]]
+kind = "flows"
+flows = [
+  { src = "h0", dst = "h2", size = "100KB" },
+  { src = "h1", dst = "h2", size = "100KB", control = { law = "timely", first_rate = "1/2" } },
+]
+"#;
+
+#[test]
+fn what_starves_a_flow_is_not_the_best_for_it() {
+    let scratch = Scratch::new("tune-starved");
+    scratch.scenario("shared.toml", SHARED);
+    let vary = "traffic.0.flows.1.control.first_rate=1/1000,1";
+    let output =
+        scratch.roci(&["tune", "shared.toml", "--aim", "slowdown-mean", "--seeds", "1..2", "--vary", vary]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let tried = text(&scratch.read("out/shared-tune/tried.csv"));
+    let lines: Vec<&str> = tried.lines().collect();
+    assert!(lines[1].starts_with("1,1,0,") && lines[2].starts_with("1/1000,1,0,"), "{tried}");
+    // By flows that completed alone it would be.
+    scratch.roci(&["run", "shared.toml", "--set", &vary.replace(",1", "")]);
+    let told = scratch.summary("out/shared/summary.json");
+    let slowdowns: Vec<_> =
+        told["flows"].as_array().unwrap().iter().map(|flow| flow["slowdown"].as_f64()).collect();
+    let counted: f64 = lines[1].rsplit(',').next().unwrap().parse().unwrap();
+    assert!(slowdowns[0].unwrap() < counted && slowdowns[1].is_none(), "{slowdowns:?} {tried}");
+    // Limits go by the same.
+    let keep = ["--keep", "slowdown-p99<=5", "--aim", "pauses"];
+    let output =
+        scratch.roci(&[&["tune", "shared.toml", "--vary", vary, "--seeds", "1..2"], &keep[..]].concat());
+    assert!(text(&output.stdout).contains(" within `slowdown-p99<=5`"), "{}", text(&output.stdout));
+    let tried = text(&scratch.read("out/shared-tune/tried.csv"));
+    assert!(tried.lines().nth(2).is_some_and(|line| line.starts_with("1/1000,1,1")), "{tried}");
+}
+
 #[test]
 fn json_marks_the_best_and_the_scenario_as_it_is() {
     let scratch = Scratch::new("tune-json");

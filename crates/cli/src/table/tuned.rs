@@ -197,11 +197,19 @@ fn judged(
     if let (Some(own), Some(other)) = (completed(best), completed(plain))
         && own.mean < other.mean
     {
+        let [own, other] = [own, other].map(|it| estimate(Metric::Completed, &it));
         told.push_str(&format!(
-            "It completed fewer flows: {} against {}. A limit on `completed` rules such settings out.\n",
-            estimate(Metric::Completed, &own),
-            estimate(Metric::Completed, &other)
+            "It completed fewer flows: {own} against {other}. A limit on `completed` rules such settings out.\n"
         ));
+    }
+    let incomplete = |label: &str| {
+        let mut runs = group.runs.iter().zip(results).filter(|(run, _)| run.label == label);
+        runs.any(|(_, results)| aim.leaves_out(results))
+    };
+    if [best, plain].into_iter().any(|known| incomplete(known.label)) {
+        told.push_str(
+            "Flows that did not complete count here for as long as the run went on, in the table not at all.\n",
+        );
     }
     let is_slowdown = matches!(aim.metric, Metric::MeanSlowdown | Metric::P99Slowdown);
     let comparable = seeds.len() < 2 || same_flows(best);

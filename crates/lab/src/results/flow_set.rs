@@ -2,7 +2,7 @@
 
 use super::statistics::{Sorted, jain};
 use super::{FlowName, FlowResult, FlowStatus, Offered, Results};
-use roci_units::Instant;
+use roci_units::{Instant, Span};
 
 /// Flows of one run.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,25 @@ impl<'a> FlowSet<'a> {
     /// The completion times of the completed flows, in seconds.
     pub fn completion_times(self) -> Sorted {
         Sorted::new(self.completed().filter_map(|flow| flow.fct().map(|fct| fct.as_secs_f64())).collect())
+    }
+
+    /// How long each flow took that has an end, in seconds, those that did not complete as long as the run went on: they take longer.
+    pub fn times_at_least(self) -> Sorted {
+        Sorted::new(self.at_least().map(|(time, _)| time.as_secs_f64()).collect())
+    }
+
+    /// The same as a multiple of what each takes alone.
+    pub fn slowdowns_at_least(self) -> Sorted {
+        let slowdown = |(time, ideal): (Span, Option<Span>)| Some(time.as_secs_f64() / ideal?.as_secs_f64());
+        Sorted::new(self.at_least().filter_map(slowdown).collect())
+    }
+
+    /// How long each flow took that has an end, at least, and what it takes alone.
+    fn at_least(self) -> impl Iterator<Item = (Span, Option<Span>)> {
+        self.flows.iter().filter_map(move |flow| {
+            let so_far = || flow.ideal.map(|_| self.simulated.since(flow.start));
+            Some((flow.fct().or_else(so_far)?, flow.ideal))
+        })
     }
 
     /// Jain's index of the flows' goodput, where every flow has the same number of octets to move, or is without an end and of

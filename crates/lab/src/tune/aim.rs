@@ -2,7 +2,7 @@
 
 use crate::batch::Metric;
 use crate::figures::statistics::mean;
-use crate::results::Results;
+use crate::results::{FlowResult, FlowSet, Results};
 use crate::scenario::overrides::ArgumentError;
 use roci_units::{BitsPerSec, Bytes, Span};
 use std::cmp::Ordering;
@@ -95,11 +95,38 @@ impl Aim {
         Ok(Self { metric, traffic })
     }
 
-    /// Its value for a run; `None` where the run yields none.
+    /// Its value for a run; `None` where the run yields none. Of times and slowdowns flows that did not complete have theirs up to the end
+    /// of the run: else what starves a flow would look good for it.
     pub fn of(&self, results: &Results) -> Option<f64> {
-        let Some(name) = &self.traffic else { return self.metric.of(results) };
-        let table = results.traffic.iter().find(|table| table.name == *name)?;
-        self.metric.of_flows(results.flows_of(table))
+        let flows = self.flows(results)?;
+        // Where none completed, nothing is known of times.
+        let plain = match self.metric.is_of_network() {
+            true => self.metric.of(results)?,
+            false => self.metric.of_flows(flows)?,
+        };
+        match self.metric {
+            Metric::MeanCompletion => flows.times_at_least().mean(),
+            Metric::P99Completion => flows.times_at_least().percentile(99),
+            Metric::MeanSlowdown => flows.slowdowns_at_least().mean(),
+            Metric::P99Slowdown => flows.slowdowns_at_least().percentile(99),
+            _ => Some(plain),
+        }
+    }
+
+    /// Whether the metric is of times, and the run has flows that did not complete, which tables leave out.
+    pub fn leaves_out(&self, results: &Results) -> bool {
+        let is_of_times = matches!(
+            self.metric,
+            Metric::MeanCompletion | Metric::P99Completion | Metric::MeanSlowdown | Metric::P99Slowdown
+        );
+        let is_left_out = |flow: &FlowResult| flow.ideal.is_some() && flow.fct().is_none();
+        is_of_times && self.flows(results).is_some_and(|flows| flows.flows.iter().any(is_left_out))
+    }
+
+    /// The flows that it is of.
+    fn flows<'a>(&self, results: &'a Results) -> Option<FlowSet<'a>> {
+        let Some(name) = &self.traffic else { return Some(results.all()) };
+        Some(results.flows_of(results.traffic.iter().find(|table| table.name == *name)?))
     }
 
     /// Whether more of it is better.
@@ -224,7 +251,9 @@ impl Score {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::SwitchResult;
+    use crate::output::test_results::sample;
+    use crate::results::{FlowStatus, SwitchResult};
+    use roci_units::Instant;
 
     fn dropped(drops: u64, buffered: u64) -> Results {
         let switch = SwitchResult { drops, max_buffer_bytes: buffered, ..SwitchResult::default() };
@@ -267,6 +296,36 @@ mod tests {
         assert_eq!(of(&dropped(0, 700)), score(0.0, 700.0));
         assert!(of(&dropped(1, 300)).order(&of(&dropped(0, 700))) == Ordering::Greater);
         assert!(!of(&dropped(1, 300)).keeps());
+    }
+
+    /// So many flows of a microsecond each in a run of ten, the first of which did not complete.
+    fn starved(completed: u32) -> Results {
+        let ideal = Span::from_micros(1);
+        let flow = |number: u32| FlowResult {
+            status: if number == 0 { FlowStatus::Running } else { FlowStatus::OK },
+            start: Instant::ZERO,
+            end: if number == 0 { Instant::NEVER } else { Instant::ZERO + ideal },
+            ideal: Some(ideal),
+            ..sample().flows[0].clone()
+        };
+        let flows = (0..=completed).map(flow).collect();
+        Results { flows, simulated: Instant::ZERO + ideal * 10, ..Results::default() }
+    }
+
+    #[test]
+    fn a_flow_that_does_not_complete_counts_for_as_long_as_the_run_went_on() {
+        for (aim, plain, counted) in
+            [("slowdown-mean", 1.0, 5.5), ("slowdown-p99", 1.0, 10.0), ("completion-mean", 1e-6, 5.5e-6)]
+        {
+            let (aim, results) = (Aim::read(aim).unwrap(), starved(1));
+            assert!(aim.leaves_out(&results) && !Aim::read("goodput").unwrap().leaves_out(&results));
+            assert!((aim.metric.of(&results).unwrap() - plain).abs() < 1e-12);
+            assert!((aim.of(&results).unwrap() - counted).abs() < 1e-12, "{aim}: {:?}", aim.of(&results));
+            // A run that completes nothing yields no time.
+            assert_eq!(aim.of(&starved(0)), None);
+        }
+        let limit = Limit::read("slowdown-p99<=5").unwrap();
+        assert!(limit.over(&starved(200)) <= 0.0 && limit.over(&starved(50)) > 0.99);
     }
 
     #[test]
