@@ -65,6 +65,13 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether a queue pair runs a law of its own, since something was [written](Self::control_set) for it alone.
+    pub fn has_own_law(&self, qpn: Qpn) -> bool {
+        let Some(slot) = self.place(qpn) else { return false };
+        let state = self.laws.states.get(self.qps[slot].common.law as usize);
+        state.is_some_and(|state| state.law != self.profile(slot).law)
+    }
+
     /// The program that a queue pair runs, whether or not it has failed there.
     pub fn program(&self, qpn: Qpn) -> Option<&Programmed> {
         let slot = self.place(qpn)?;

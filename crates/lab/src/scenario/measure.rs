@@ -57,6 +57,8 @@ pub struct RegisterWrite {
     pub time: Instant,
     /// The name of the flow whose register it is; `None`: all flows, those that start later included.
     pub flow: Option<Located<String>>,
+    /// The table of traffic whose flows' register it is; `None`: that of any.
+    pub traffic: Option<usize>,
     /// The register, without `transport.control.`.
     pub register: Located<String>,
     /// Its new value, without quotes.
@@ -73,7 +75,7 @@ impl RegisterWrite {
     /// Reads `[[at]]`, in the order of time and, for one time, of the text.
     pub(super) fn read_all(
         top: Table<'_>,
-        traffic: &Reading<'_>,
+        traffic: &mut Reading<'_>,
         common: &Control,
     ) -> Result<Vec<Self>, ScenarioError> {
         let mut writes = Vec::new();
@@ -83,15 +85,42 @@ impl RegisterWrite {
             if let Some(flow) = &flow {
                 traffic.find_flow(table, flow)?;
             }
-            let registers = || Writable::of(table.source, traffic, common, flow.as_ref());
+            let of_table = match table.text("traffic")? {
+                None => None,
+                Some(_) if flow.is_some() => {
+                    let message = "a flow is named, which is of one table anyway";
+                    return Err(table.refuse("traffic", message, "leave out `flow`, or `traffic`"));
+                }
+                Some(name) => Some(traffic.find_table(table, &name)?),
+            };
             let set = table.require("set", table.get("set"))?;
+            let registers =
+                |traffic: &Reading<'_>| Writable::of(table.source, traffic, common, flow.as_ref(), of_table);
             let Kind::Table(entries) = &set.kind else {
                 return Err(table.refuse(
                     "set",
                     format!("`set` is {}, not a table", set.what()),
-                    format!("write {}", registers().example()),
+                    format!("write {}", registers(traffic).example()),
                 ));
             };
+            if entries.is_empty() {
+                return Err(table.refuse(
+                    "set",
+                    "nothing is set",
+                    format!(
+                        "name what is to change, as {}, or leave out this `[[at]]`",
+                        registers(traffic).example()
+                    ),
+                ));
+            }
+            if let Some(index) = of_table {
+                let of_laws = entries.iter().any(|entry| !thresholds::is_of_switches(&entry.key));
+                if !of_laws {
+                    let message = format!("`{}` belongs to no table of traffic", entries[0].key);
+                    return Err(table.refuse("traffic", message, "name `switches`, or leave `traffic` out"));
+                }
+                traffic.set_apart(table, index, common)?;
+            }
             for entry in entries.iter().filter(|entry| !thresholds::is_of_switches(&entry.key)) {
                 thresholds::refuse_unquoted(table.source, index, entry)?;
                 let bare = entry.key.strip_prefix(PREFIX).unwrap_or(&entry.key);
@@ -103,7 +132,7 @@ impl RegisterWrite {
                     ));
                 }
                 let Some(register) = entry.key.strip_prefix(PREFIX) else {
-                    let registers = registers();
+                    let registers = registers(traffic);
                     let (last, value) = end_of(entry);
                     let remedy = match (entry.key_origin, registers.meant(last)) {
                         (Origin::Override(_), Some(name)) if matches!(entry.value.kind, Kind::Table(_)) => {
@@ -131,6 +160,7 @@ impl RegisterWrite {
                 writes.push(Self {
                     time,
                     flow: flow.clone(),
+                    traffic: of_table,
                     register: Located { value: register.to_owned(), origin: entry.key_origin },
                     text: Located { value: text, origin: entry.value.origin },
                     program: Loaded::default(),
@@ -177,14 +207,19 @@ fn end_of(entry: &Entry) -> (&str, &Node) {
 struct Writable(Vec<&'static str>);
 
 impl Writable {
-    fn of(source: &Source, traffic: &Reading<'_>, common: &Control, flow: Option<&Located<String>>) -> Self {
+    fn of(
+        source: &Source,
+        traffic: &Reading<'_>,
+        common: &Control,
+        flow: Option<&Located<String>>,
+        table: Option<usize>,
+    ) -> Self {
         let own = |index: ControlIndex| traffic.controls.get(usize::try_from(index.0).ok()?);
-        let controls: Vec<&Control> = match flow {
-            Some(flow) => {
-                let of_flow = controls_of(&traffic.traffic, &flow.value).into_iter();
-                of_flow.map(|index| index.and_then(own).unwrap_or(common)).collect()
-            }
-            None => [common].into_iter().chain(&traffic.controls).collect(),
+        let of = |index: Option<ControlIndex>| index.and_then(own).unwrap_or(common);
+        let controls: Vec<&Control> = match (flow, table) {
+            (Some(flow), _) => controls_of(&traffic.traffic, &flow.value).into_iter().map(of).collect(),
+            (None, Some(table)) => traffic.traffic[table].controls().map(of).collect(),
+            (None, None) => [common].into_iter().chain(&traffic.controls).collect(),
         };
         // What is wrong with a law is said where it is made.
         let laws = controls
@@ -314,6 +349,63 @@ mod tests {
             let error = with_key(key).unwrap_err();
             assert_eq!(error.message, format!("`{key}` cannot be written during a run"));
             assert!(error.remedy.ends_with("write \"transport.control.credit\""), "{}", error.remedy);
+        }
+    }
+
+    #[test]
+    fn a_table_is_named_by_its_name_or_index_and_gets_a_law_of_its_own() {
+        let of = |rest: &str| with_write("2ms", rest);
+        let scenario = of("traffic = \"1\"\n").unwrap();
+        assert_eq!(scenario.writes[0].traffic, Some(1));
+        // The common one, which all tables have, and another one like it.
+        assert_eq!(scenario.controls, std::slice::from_ref(&scenario.transport.control));
+        let own = |table: usize| scenario.traffic[table].controls().all(|control| control.is_some());
+        assert_eq!([own(0), own(1), own(2)], [false, true, false]);
+        assert!(of("").unwrap().controls.is_empty());
+        let refused = |rest: &str| {
+            let error = of(rest).unwrap_err();
+            (error.message, error.remedy)
+        };
+        let exist = "the [[traffic]] tables are `0`, `1` and `2`";
+        let unknown = |name: &str| (format!("there is no [[traffic]] table `{name}`"), exist.to_owned());
+        assert_eq!(refused("traffic = \"storage\"\n"), unknown("storage"));
+        let (message, remedy) = refused("traffic = \"0\"\nflow = \"board\"\n");
+        assert_eq!(message, "a flow is named, which is of one table anyway");
+        assert!(remedy.contains("leave out `flow`"), "{remedy}");
+    }
+
+    #[test]
+    fn a_law_that_keeps_something_for_its_port_is_not_written_to_for_one_of_several_tables() {
+        let refused = |control: &str, own: &str| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 3\nrate = \"10Gb/s\"\ndelay = \"1us\"\n[transport]\ncontrol = {control}\n\
+                 [[traffic]]\nname = \"a\"\nkind = \"incast\"\nsenders = 1\nsize = \"1MB\"\n{own}\n\
+                 [[traffic]]\nkind = \"incast\"\nsenders = 1\nsize = \"1MB\"\n\
+                 [[at]]\ntime = \"2ms\"\ntraffic = \"a\"\nset = {{ \"transport.control.rai\" = \"80Mb/s\" }}\n"
+            );
+            Scenario::parse(&text, "here.toml", &[]).err().map(|error| error.message)
+        };
+        for (key, told) in
+            [("limiter", "they share one limiter"), ("cnp_scope", "one gap between their CNPs")]
+        {
+            let control = format!("{{ law = \"dcqcn\", {key} = \"port\" }}");
+            let message = refused(&control, "").unwrap();
+            assert!(message.starts_with("other tables have the same law, `dcqcn`, and "), "{message}");
+            assert!(message.contains(told), "{message}");
+            assert_eq!(refused(&control, &format!("control = {control}")), None, "a law of its own");
+        }
+        assert!(refused("\"homa\"", "").unwrap().contains("grants to all of them"));
+        assert_eq!(refused("\"dcqcn\"", ""), None);
+    }
+
+    #[test]
+    fn a_table_that_sets_nothing_is_refused() {
+        for key in ["flow = \"board\"\n", ""] {
+            let text = with_write("2ms", key).unwrap().source.as_run();
+            let text = text.replace("{ \"transport.control.g\" = \"1/128\" }", "{}");
+            let error = Scenario::parse(&text, "here.toml", &[]).unwrap_err();
+            assert_eq!(error.message, "nothing is set", "{key}");
+            assert!(error.remedy.contains("{ \"transport.control.g\" = \"1/128\" }"), "{}", error.remedy);
         }
     }
 

@@ -193,7 +193,7 @@ impl Scenario {
         let machine = Machine::read(top.table("machine", &keys::MACHINE)?)?;
         machine.fits(&source, &reading, &topology.graph.hosts, &nic)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
-        let writes = RegisterWrite::read_all(top, &reading, &transport.control)?;
+        let writes = RegisterWrite::read_all(top, &mut reading, &transport.control)?;
         let mut idle = RegisterWrite::notes(&writes, &source, &reading);
         let late = reading.late_note(&source);
         // What is sent over unreliable connections gets done, wherever it goes.
@@ -333,10 +333,13 @@ impl Scenario {
             return String::new();
         };
         let writes = self.writes.iter().take(written).enumerate();
+        let index = place.checked_sub(1).and_then(|own| u32::try_from(own).ok()).map(ControlIndex);
+        let is_for = |(at, write): &(usize, &RegisterWrite)| match &write.flow {
+            Some(_) => own.contains(at),
+            None => write.is_for(&self.traffic, index),
+        };
         let then = writes
-            .filter(|(at, write)| {
-                write.program.image().is_some() && (write.flow.is_none() || own.contains(at))
-            })
+            .filter(|write| write.1.program.image().is_some() && is_for(write))
             .map(|(_, write)| format!(", {} from {}", write.text.value, write.time));
         control.name() + &if control.is_program() { then.collect() } else { String::new() }
     }
@@ -353,9 +356,13 @@ impl Scenario {
                 .filter_map(|(_, control)| control.is_program().then_some(control));
             let mut images = programs.map(|control| control.replacement(&self.source, &write.text));
             let Some(first) = images.next().transpose()? else {
-                let message = match flow {
-                    None => "no flow runs a program that could be replaced".to_owned(),
-                    Some(name) => format!("flow `{name}` runs no program that could be replaced"),
+                let message = match (flow, write.traffic) {
+                    (Some(name), _) => format!("flow `{name}` runs no program that could be replaced"),
+                    (None, Some(table)) => {
+                        let name = &self.traffic_names[table];
+                        format!("no flow of table `{name}` runs a program that could be replaced")
+                    }
+                    (None, None) => "no flow runs a program that could be replaced".to_owned(),
                 };
                 let remedy = "set `law = \"program\"` in `transport.control`, or in the flow's own `control`";
                 return Err(self.source.error(origin, message, remedy));
@@ -375,17 +382,21 @@ impl Scenario {
     /// Writes every register once into laws of the kind that the flows have at that time: at least one of them must take it.
     fn try_writes(&self) -> Result<(), ScenarioError> {
         let link = BitsPerSec::from_gbps(100);
+        let numbered = || (0..).map(|index| Some(ControlIndex(index))).zip(&self.controls);
         let mut laws = Vec::new();
         if !self.writes.is_empty() {
-            for control in self.controls.iter().chain([&self.transport.control]) {
-                laws.push((control, control.make(&self.source, link, self.nic.config.mtu)?));
+            for (index, control) in numbered().chain([(None, &self.transport.control)]) {
+                laws.push((index, control, control.make(&self.source, link, self.nic.config.mtu)?));
             }
         }
         for write in &self.writes {
+            let is_for = |index| write.traffic.is_none() || write.is_for(&self.traffic, index);
             if let Some(image) = write.program.image() {
                 let kept: Vec<_> = laws.iter().filter(|_| write.flow.is_some()).cloned().collect();
-                for (_, law) in &mut laws {
-                    if let Law::Program(law) = law {
+                for (index, _, law) in &mut laws {
+                    if let Law::Program(law) = law
+                        && is_for(*index)
+                    {
                         law.replace(image.clone());
                     }
                 }
@@ -395,7 +406,7 @@ impl Scenario {
             }
             let mut refused = None;
             let mut taken = false;
-            for (control, law) in &laws {
+            for (_, control, law) in laws.iter().filter(|(index, ..)| is_for(*index)) {
                 match write.try_on(&mut law.clone(), link) {
                     Ok(()) => taken = true,
                     Err(error) => refused = Some((*control, error)),
@@ -405,8 +416,7 @@ impl Scenario {
                 return Err(control.refuse_write(&self.source, write, &error));
             }
         }
-        let numbered = (0..).map(|index| Some(ControlIndex(index))).zip(&self.controls);
-        for (index, control) in numbered.chain([(None, &self.transport.control)]) {
+        for (index, control) in numbered().chain([(None, &self.transport.control)]) {
             if !self.writes.is_empty() && !control.is_program() {
                 let law = control.make(&self.source, link, self.nic.config.mtu)?;
                 let writes = self.writes.iter().filter(|write| write.is_for(&self.traffic, index));
@@ -420,7 +430,11 @@ impl Scenario {
 impl RegisterWrite {
     /// Whether a flow that it is for has the control `index`; `None`: the common one.
     pub(crate) fn is_for(&self, traffic: &[Traffic], index: Option<ControlIndex>) -> bool {
-        self.flow.as_ref().is_none_or(|flow| traffic::controls_of(traffic, &flow.value).contains(&index))
+        match (&self.flow, self.traffic) {
+            (Some(flow), _) => traffic::controls_of(traffic, &flow.value).contains(&index),
+            (None, Some(table)) => traffic[table].controls().any(|control| control == index),
+            (None, None) => true,
+        }
     }
 
     /// Tries this write on `law` and the context of a queue pair that has just been connected.

@@ -279,6 +279,11 @@ mod tests {
         assert_eq!(message, "nothing in `set` is about switches");
         let (message, _) = refused(&at("1ms", "flow = \"0.0\"", "\"switch.alpha\" = 2"));
         assert_eq!(message, "`switch.alpha` belongs to no flow");
+        let (message, remedy) = refused(&at("1ms", "traffic = \"0\"", "\"switch.alpha\" = 2"));
+        assert_eq!(message, "`switch.alpha` belongs to no table of traffic");
+        assert_eq!(remedy, "name `switches`, or leave `traffic` out");
+        let (message, _) = refused(&at("1ms", leaves, ""));
+        assert_eq!(message, "nothing is set");
         let (message, remedy) = refused(&at("1ms", "", "switch.ecn.kmin = \"10KB\""));
         assert_eq!(message, "`switch` is no threshold");
         assert!(remedy.starts_with("write the path in quotes"), "{remedy}");

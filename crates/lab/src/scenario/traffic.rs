@@ -17,7 +17,7 @@ use crate::traffic::spec::{
 };
 use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Ratio, Span};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// The longest message: 2³¹ octets (IBTA Vol 1 §9.7.2).
@@ -558,6 +558,59 @@ impl Reading<'_> {
             None => exist,
         };
         table.source.error(name.origin, format!("there is no flow `{}`", name.value), remedy)
+    }
+
+    /// The place of the table that is called `name`.
+    pub(super) fn find_table(
+        &self,
+        table: Table<'_>,
+        name: &Located<String>,
+    ) -> Result<usize, ScenarioError> {
+        let by_name = self.traffic_names.iter().position(|known| *known == name.value);
+        let by_index = || name.value.parse().ok().filter(|index| *index < self.traffic.len());
+        by_name.or_else(by_index).ok_or_else(|| {
+            let known = || self.traffic_names.iter().map(String::as_str);
+            let exist = format!("the [[traffic]] tables are {}", listed(known().take(8)));
+            let remedy = match nearest(&name.value, known()) {
+                Some(near) => format!("did you mean `{near}`? {exist}"),
+                None => exist,
+            };
+            table.source.error(name.origin, format!("there is no [[traffic]] table `{}`", name.value), remedy)
+        })
+    }
+
+    /// Gives the flows of the table at `index` congestion controls that those of no other table have: the same that they have now, to be
+    /// written to by themselves from the `[[at]]` that is read in `table`. Laws that keep something for a whole port would not be the same.
+    pub(super) fn set_apart(
+        &mut self,
+        table: Table<'_>,
+        index: usize,
+        common: &Control,
+    ) -> Result<(), ScenarioError> {
+        let of = |traffic: &Traffic| traffic.controls().collect::<HashSet<_>>();
+        let others = self.traffic.iter().enumerate().filter(|(other, _)| *other != index);
+        let others: HashSet<_> = others.flat_map(|(_, traffic)| of(traffic)).collect();
+        let mut own: Vec<(Option<ControlIndex>, ControlIndex)> = Vec::new();
+        for shared in self.traffic[index].controls().filter(|control| others.contains(control)) {
+            if own.iter().any(|(from, _)| *from == shared) {
+                continue;
+            }
+            let control = shared.map_or(common, |shared| &self.controls[shared.0 as usize]).clone();
+            if let Some(what) = control.keeps_for_a_port(table.source)? {
+                return Err(table.refuse(
+                    "traffic",
+                    format!("other tables have the same law, `{}`, and {what}", control.law.value),
+                    "leave `traffic` out, or give this table a `control` of its own",
+                ));
+            }
+            let number = u32::try_from(self.controls.len()).expect("few tables have controls of their own");
+            own.push((shared, ControlIndex(number)));
+            self.controls.push(control);
+        }
+        self.traffic[index].set_controls(|control| {
+            own.iter().find(|(from, _)| *from == control).map_or(control, |(_, to)| Some(*to))
+        });
+        Ok(())
     }
 
     /// When the flow `name` begins, where it is one of a list.

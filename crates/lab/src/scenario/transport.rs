@@ -9,7 +9,7 @@ use super::read::Table;
 use super::reliability;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
-use roci_control::{Context, Law, SettingError, Value};
+use roci_control::{Context, Law, Scope, SettingError, Value};
 use roci_transport::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Recovery, Service};
 use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 use roci_wire::Layout;
@@ -560,6 +560,21 @@ impl Control {
     ) -> ScenarioError {
         let setting = Setting { key: write.register.clone(), text: write.text.clone() };
         Self { settings: vec![setting], ..self.clone() }.refusal(source, write.register.origin, error)
+    }
+
+    /// What of this law its flows on one port have in common, if anything, so that it is not the same for some of them alone.
+    pub(super) fn keeps_for_a_port(&self, source: &Source) -> Result<Option<&'static str>, ScenarioError> {
+        if self.is_granted() {
+            return Ok(Some("a receiver grants to all of them in one order"));
+        }
+        Ok(match self.make(source, BitsPerSec::from_gbps(100), 1024)? {
+            law if law.limiter() == Scope::Port => Some("they share one limiter (`limiter = \"port\"`)"),
+            Law::Dcqcn(law) if law.params().cnp_scope == Scope::Port => {
+                Some("a receiver keeps one gap between their CNPs (`cnp_scope = \"port\"`)")
+            }
+            Law::Ndp(_) => Some("a receiver pulls for all of them"),
+            _ => None,
+        })
     }
 
     /// Whether this law has a register `name`.

@@ -206,6 +206,22 @@ impl Traffic {
         }
     }
 
+    /// Gives its flows the controls that `of` has for theirs.
+    pub(crate) fn set_controls(&mut self, of: impl Fn(Option<ControlIndex>) -> Option<ControlIndex>) {
+        let set = |common: &mut Common| common.control = of(common.control);
+        match self {
+            Self::Flows(flows) => flows.iter_mut().for_each(|flow| set(&mut flow.common)),
+            Self::Hpcc(hpcc) => set(&mut hpcc.common),
+            Self::ClosedLoop(spec) => set(&mut spec.common),
+            Self::Collective(spec) => set(&mut spec.common),
+            Self::Rpc(spec) => set(&mut spec.common),
+            Self::Incast(spec) => set(&mut spec.common),
+            Self::Permutation(spec) | Self::AllToAll(spec) => set(&mut spec.common),
+            Self::Poisson(spec) => set(&mut spec.common),
+            Self::Trigger(spec) => set(&mut spec.common),
+        }
+    }
+
     /// The priorities that its data travel on, some of them more than once; `None`: the scenario's class for data.
     pub fn priorities(&self) -> Box<dyn Iterator<Item = Option<u8>> + '_> {
         match self {

@@ -279,6 +279,7 @@ impl Driver {
             let names = program.registers();
             let is_for = |write: &&RegisterWrite| {
                 write.flow.as_ref().is_none_or(|flow| flow.value == name)
+                    && write.traffic.is_none_or(|table| table == live.id.traffic as usize)
                     && (write.program.image().is_some()
                         || names.iter().any(|register| register.name == write.register.value))
             };

@@ -1,7 +1,7 @@
 //! Registers of laws and thresholds of switches that a scenario writes while traffic runs (`[[at]]`).
 
 use super::Simulation;
-use super::build::replacement;
+use super::build::{law_index, replacement};
 use crate::output::digits::time;
 use crate::scenario::{RegisterWrite, SwitchWrite};
 use crate::traffic::JobId;
@@ -57,11 +57,15 @@ impl Simulation<'_> {
         }
     }
 
-    /// Writes a register of one flow, or of all that are alive and of those that start later.
+    /// Writes a register of one flow, or of all that are alive and of those that start later, or of those of one table.
     fn write(&mut self, now: Instant, write: &RegisterWrite) {
         let (register, text) = (write.register.value.as_str(), write.text.value.as_str());
         let nics = &mut self.fabric.nics;
         let program = write.program.image();
+        // Those of a table, which no other table has.
+        let own: Option<Vec<u16>> =
+            write.traffic.map(|table| self.scenario.traffic[table].controls().map(law_index).collect());
+        let is_meant = |number: &u16| own.as_ref().is_none_or(|own| own.contains(number));
         if let Some(image) = program
             && write.flow.is_none()
         {
@@ -70,6 +74,7 @@ impl Simulation<'_> {
             for (id, nic) in (0u16..).zip(&mut nics.hosts) {
                 for number in 0u16.. {
                     let law = match nic.engine.law_mut(number) {
+                        Some(Law::Program(law)) if !is_meant(&law.origin().unwrap_or(number)) => continue,
                         Some(Law::Program(law)) => law,
                         Some(_) => continue,
                         None => break,
@@ -87,8 +92,11 @@ impl Simulation<'_> {
         let mut taken = 0;
         if write.flow.is_none() {
             for host in &mut nics.hosts {
-                for law in 0u16.. {
-                    let Some(law) = host.engine.law_mut(law) else { break };
+                for number in 0u16.. {
+                    let Some(law) = host.engine.law_mut(number) else { break };
+                    if !is_meant(&number) {
+                        continue;
+                    }
                     // Laws without such a parameter are not meant; that some law has it was checked when the
                     // scenario was read.
                     taken += usize::from(law.set(register, text).is_ok());
@@ -98,7 +106,8 @@ impl Simulation<'_> {
         let parameter = taken > 0;
         let driver = &nics.application;
         let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
-        let live = driver.live.iter().flatten();
+        let of_table = |id: JobId| write.traffic.is_none_or(|table| table == id.traffic as usize);
+        let live = driver.live.iter().flatten().filter(|live| of_table(live.id));
         let mut flows: Vec<(JobId, u32, String, Ends)> = live
             .map(|live| {
                 let ends = [(live.src, live.src_qpn), (live.dst, live.dst_qpn)];
@@ -121,8 +130,8 @@ impl Simulation<'_> {
                     took |= own.is_some_and(|own| nic.engine.replace_program_of(now, qpn, &own));
                     fell = false;
                     nic.poke(net, host);
-                } else if !parameter {
-                    // The end that runs no such law has no such register.
+                } else if !parameter || write.traffic.is_some() && nic.engine.has_own_law(qpn) {
+                    // The end that runs no such law has no such register. One that was written to by itself before has a law of its own.
                     took |= nic.engine.control_set(qpn, register, text, now).is_ok();
                     nic.poke(net, host);
                 }
@@ -147,9 +156,15 @@ impl Simulation<'_> {
             .map(|(names, what)| format!("{} of {all} flows run {what} ({})", names.len(), named(names)));
         let why = match all {
             0 if taken > 0 || write.early => return,
-            0 => match &write.flow {
-                None => "no flow is under way that it is for".to_owned(),
-                Some(flow) => format!("no flow is under way that it is for: `{}`", flow.value),
+            0 => match (&write.flow, write.traffic) {
+                (Some(flow), _) => format!("no flow is under way that it is for: `{}`", flow.value),
+                (None, Some(table)) => {
+                    format!(
+                        "no flow is under way that it is for: of table `{}`",
+                        self.scenario.traffic_names[table]
+                    )
+                }
+                (None, None) => "no flow is under way that it is for".to_owned(),
             },
             _ => whys.collect::<Vec<_>>().join(", and "),
         };

@@ -18,6 +18,7 @@ mod outages;
 mod paces;
 mod pauses;
 mod receiving;
+mod registers;
 mod routing;
 #[path = "../support/mod.rs"]
 mod support;

@@ -216,5 +216,11 @@ pub static AT: Section = section(
             "all flows",
             "Whose register, or whose program (`elf`). A flow that there cannot be is refused; one that does not live at the time is left alone.",
         ),
+        key(
+            "traffic",
+            "the name of a `[[traffic]]` table, or its index, such as `\"0\"`",
+            "all tables",
+            "Whose flows' registers or programs, those that start later included. Other tables with the same law keep theirs.",
+        ),
     ],
 );
