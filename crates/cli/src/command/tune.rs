@@ -270,7 +270,7 @@ impl Search<'_> {
             && let Some(aim) = self.without_value(&answers)
         {
             self.ended = Some(Failure::Run(format!(
-                "none of the first {} yields `{aim}`: no flow was completed, or its flows are not alike; name another metric",
+                "none of the first {} yields `{aim}`: nothing that it is of was completed, or its flows are not alike; name another metric",
                 match answers.len() {
                     1 => "run".to_owned(),
                     runs => format!("{runs} runs"),

@@ -2,7 +2,7 @@
 
 use crate::batch::Metric;
 use crate::figures::statistics::mean;
-use crate::results::{FlowResult, FlowSet, Results};
+use crate::results::{CollectiveResult, FlowResult, FlowSet, Results, RpcResult};
 use crate::scenario::overrides::ArgumentError;
 use roci_units::{BitsPerSec, Bytes, Span};
 use std::cmp::Ordering;
@@ -11,11 +11,41 @@ use std::fmt;
 /// A metric of all flows or of those of one `[[traffic]]` table, the better the less of it or the more of it there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// The metric.
+    /// The metric; of collectives and requests the one of flows that is counted in the same unit.
     pub metric: Metric,
+    subject: Subject,
     /// The name of the table; `None`: all flows.
     pub traffic: Option<String>,
 }
+
+/// What a metric is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    /// Flows, or the network.
+    Flows,
+    /// The mean time of a collective's iterations.
+    Iteration,
+    /// The bus bandwidth in that time.
+    BusBandwidth,
+    /// That time over the ideal one.
+    OverIdeal,
+    /// The mean time of requests.
+    Request,
+    /// The time that 99 of 100 requests take at most.
+    P99Request,
+    /// Requests answered in a second.
+    RequestRate,
+}
+
+/// Metrics of collectives and of requests, with the metric of flows that has their unit.
+const OF_TABLES: [(&str, Subject, Metric); 6] = [
+    ("iteration-mean", Subject::Iteration, Metric::MeanCompletion),
+    ("busbw", Subject::BusBandwidth, Metric::Goodput),
+    ("over-ideal", Subject::OverIdeal, Metric::MeanSlowdown),
+    ("request-mean", Subject::Request, Metric::MeanCompletion),
+    ("request-p99", Subject::P99Request, Metric::P99Completion),
+    ("request-rate", Subject::RequestRate, Metric::Completed),
+];
 
 /// A bound on a metric.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,21 +113,26 @@ impl Aim {
             Some((traffic, word)) => (Some(traffic.to_owned()), word),
             None => (None, text),
         };
-        let known = WORDS.iter().find(|(known, _)| *known == word.trim());
+        let of_flows = WORDS.iter().map(|&(known, metric)| (known, Subject::Flows, metric));
+        let known = of_flows.chain(OF_TABLES).find(|(known, ..)| *known == word.trim());
         let wrong = |message, remedy: String| ArgumentError { argument: text.to_owned(), message, remedy };
-        let Some(&(_, metric)) = known else {
-            let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+        let Some((_, subject, metric)) = known else {
+            let words = WORDS.iter().map(|(word, _)| *word).chain(OF_TABLES.iter().map(|(word, ..)| *word));
+            let words: Vec<&str> = words.collect();
             return Err(wrong("there is no such metric", format!("name one of {}", words.join(", "))));
         };
         if traffic.is_some() && metric.is_of_network() {
             return Err(wrong("this is no matter of single flows", format!("leave out the table: {word}")));
         }
-        Ok(Self { metric, traffic })
+        Ok(Self { metric, subject, traffic })
     }
 
     /// Its value for a run; `None` where the run yields none. Of times and slowdowns flows that did not complete have theirs up to the end
     /// of the run: else what starves a flow would look good for it.
     pub fn of(&self, results: &Results) -> Option<f64> {
+        if self.subject != Subject::Flows {
+            return self.of_tables(results);
+        }
         let flows = self.flows(results)?;
         // Where none completed, nothing is known of times.
         let plain = match self.metric.is_of_network() {
@@ -113,6 +148,32 @@ impl Aim {
         }
     }
 
+    /// The mean over the collectives, or the tables of requests, that it is of; `None` where one of them yields nothing.
+    fn of_tables(&self, results: &Results) -> Option<f64> {
+        let is_meant =
+            |table: usize| self.traffic.as_ref().is_none_or(|name| results.traffic[table].name == *name);
+        let collective = |it: &CollectiveResult| {
+            let (seconds, ..) = it.times()?;
+            match self.subject {
+                Subject::BusBandwidth => Some(it.bus_bps(seconds)),
+                Subject::OverIdeal => it.over_ideal(seconds),
+                _ => Some(seconds),
+            }
+        };
+        let requests = |it: &RpcResult| match self.subject {
+            Subject::RequestRate => it.per_second(),
+            Subject::P99Request => it.times.percentile(99).map(Span::as_secs_f64),
+            _ => it.times.mean().map(Span::as_secs_f64),
+        };
+        let values: Option<Vec<f64>> = match self.subject {
+            Subject::Request | Subject::P99Request | Subject::RequestRate => {
+                results.rpcs.iter().filter(|it| is_meant(it.table)).map(requests).collect()
+            }
+            _ => results.collectives.iter().filter(|it| is_meant(it.table)).map(collective).collect(),
+        };
+        mean(&values?)
+    }
+
     /// Whether the metric is of times, and the run has flows that did not complete, which tables leave out.
     pub fn leaves_out(&self, results: &Results) -> bool {
         let is_of_times = matches!(
@@ -120,7 +181,9 @@ impl Aim {
             Metric::MeanCompletion | Metric::P99Completion | Metric::MeanSlowdown | Metric::P99Slowdown
         );
         let is_left_out = |flow: &FlowResult| flow.ideal.is_some() && flow.fct().is_none();
-        is_of_times && self.flows(results).is_some_and(|flows| flows.flows.iter().any(is_left_out))
+        self.subject == Subject::Flows
+            && is_of_times
+            && self.flows(results).is_some_and(|flows| flows.flows.iter().any(is_left_out))
     }
 
     /// The flows that it is of.
@@ -137,7 +200,10 @@ impl Aim {
 
 impl fmt::Display for Aim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = WORDS.iter().find(|(_, metric)| *metric == self.metric).map_or("", |(word, _)| word);
+        let of_flows = WORDS.iter().map(|&(word, metric)| (word, Subject::Flows, metric));
+        let mut all = of_flows.chain(OF_TABLES);
+        let word = all.find(|&(_, subject, metric)| (subject, metric) == (self.subject, self.metric));
+        let word = word.map_or("", |(word, ..)| word);
         match &self.traffic {
             Some(traffic) => write!(f, "{traffic}:{word}"),
             None => f.write_str(word),
@@ -251,8 +317,8 @@ impl Score {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::test_results::sample;
-    use crate::results::{FlowStatus, SwitchResult};
+    use crate::output::test_results::{sample, two_tables, with_collective, with_rpc};
+    use crate::results::{FlowStatus, Iteration, SwitchResult};
     use roci_units::Instant;
 
     fn dropped(drops: u64, buffered: u64) -> Results {
@@ -326,6 +392,53 @@ mod tests {
         }
         let limit = Limit::read("slowdown-p99<=5").unwrap();
         assert!(limit.over(&starved(200)) <= 0.0 && limit.over(&starved(50)) > 0.99);
+    }
+
+    #[test]
+    fn collectives_and_requests_have_metrics_of_their_own_by_table_or_together() {
+        let at = |micros| Instant::ZERO + Span::from_micros(micros);
+        let iteration = |start, end| Iteration {
+            start: at(start),
+            first_end: at(end),
+            end: at(end),
+            last: 0,
+            slowest: None,
+        };
+        let collective = |table, iterations| CollectiveResult {
+            table,
+            iterations,
+            ideal: Some(Span::from_micros(80)),
+            ..with_collective().collectives[0].clone()
+        };
+        let first = collective(0, vec![iteration(0, 100), iteration(100, 300)]);
+        let bus = first.bus_bps(150e-6);
+        let results = Results {
+            collectives: vec![first, collective(1, vec![iteration(0, 50)])],
+            traffic: two_tables(),
+            ..sample()
+        };
+        let of = |text: &str| Aim::read(text).unwrap().of(&results);
+        let is = |text: &str, value: f64| {
+            assert!((of(text).unwrap() / value - 1.0).abs() < 1e-9, "{text}: {:?}", of(text));
+        };
+        is("0:iteration-mean", 150e-6);
+        is("iteration-mean", 100e-6);
+        is("0:over-ideal", 1.875);
+        is("0:busbw", bus);
+        assert!(Aim::read("busbw").unwrap().is_to_grow() && !Aim::read("over-ideal").unwrap().is_to_grow());
+        assert!(Limit::read("0:iteration-mean<=200us").unwrap().over(&results) <= 0.0);
+        assert!(Limit::read("0:busbw>=4Tb/s").unwrap().over(&results) > 0.0);
+        // Where there are none, nothing is known of them, and an iteration that is not done has no time.
+        assert_eq!(of("request-p99"), None);
+        let undone = Results { collectives: vec![collective(0, Vec::new())], ..results.clone() };
+        assert_eq!(Aim::read("iteration-mean").unwrap().of(&undone), None);
+        let answered = with_rpc();
+        let of = |text: &str| Aim::read(text).unwrap().of(&answered);
+        assert_eq!(of("request-rate"), answered.rpcs[0].per_second());
+        let is = |text: &str, value: f64| assert!((of(text).unwrap() / value - 1.0).abs() < 0.01, "{text}");
+        is("request-mean", 200e-6);
+        is("0:request-p99", 300e-6);
+        assert_eq!(Aim::read("train:request-p99").unwrap().to_string(), "train:request-p99");
     }
 
     #[test]
