@@ -28,7 +28,8 @@ pub struct RuleResult {
 /// *Before* is the mean over the millisecond before that. The fault was felt from the first sample on from which the mean over a
 /// millisecond was less than 95 % of it, if one of these lies in the time of the fault; goodput was back with the next from which neither
 /// that mean was less, nor what was delivered until the sample behind it. Where fewer flows are under way than before, of as large a part
-/// of it; a flow that failed counts as under way. Where samples lie further apart than a millisecond, all this is over one interval.
+/// of it; a flow that failed counts as under way. A link or switch that flaps is felt anew each time while it does, and goodput was back
+/// with the last return. Where samples lie further apart than a millisecond, all this is over one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
     /// Goodput before, in bits per second; `None` where that is not known, or nothing moved.
@@ -106,8 +107,8 @@ impl<'a> Goodput<'a> {
         }
     }
 
-    /// What became of it when a fault was in force from `from` until `until`.
-    pub fn effect(&self, from: Instant, until: Option<Instant>) -> Effect {
+    /// What became of it when a fault was in force from `from` until `until`. Of one that `recurs` the last return counts.
+    pub fn effect(&self, from: Instant, until: Option<Instant>, recurs: bool) -> Effect {
         let unknown =
             Effect { before_bps: None, least_bps: None, below: Span::ZERO, outcome: Outcome::Unknown };
         if from >= self.end {
@@ -138,6 +139,7 @@ impl<'a> Goodput<'a> {
                 effect.below += sample.since(at);
             }
             match effect.outcome {
+                Outcome::Back(_) if is_low && recurs => effect.outcome = Outcome::NotBack,
                 Outcome::Unaffected if is_low => effect.outcome = Outcome::NotBack,
                 Outcome::NotBack if !is_low && soon >= enough(sample) => {
                     effect.outcome = Outcome::Back(at.since(from));
@@ -204,7 +206,7 @@ mod tests {
 
     fn effect(series: &Series, flows: &[FlowResult], from: u64, until: Option<u64>) -> Effect {
         let end = *series.times().last().unwrap();
-        Goodput::new(series, flows, end).effect(at(from), until.map(at))
+        Goodput::new(series, flows, end).effect(at(from), until.map(at), false)
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small made-up numbers")]
@@ -247,6 +249,20 @@ mod tests {
     }
 
     #[test]
+    fn where_a_link_flaps_the_last_return_counts() {
+        // Down from 2.0 to 2.5 ms and from 4.5 to 5.0 ms, in force until 6 ms.
+        let series =
+            series((0..90).map(|n| if (20..25).contains(&n) || (45..50).contains(&n) { 0 } else { 40 }));
+        let flows = flows(&[None]);
+        let back = |recurs| {
+            let goodput = Goodput::new(&series, &flows, at(9_000));
+            goodput.effect(at(2_000), Some(at(6_000)), recurs).outcome
+        };
+        assert_eq!(back(true), Outcome::Back(Span::from_millis(3)));
+        assert_eq!(back(false), Outcome::Back(Span::from_micros(500)));
+    }
+
+    #[test]
     fn flows_that_are_done_are_not_waited_for_and_those_that_failed_are() {
         // Two of four flows are over after 3 ms, and then there is half of the goodput.
         let series = series((0..60).map(|n| if n < 30 { 40 } else { 20 }));
@@ -264,7 +280,7 @@ mod tests {
         assert_eq!(effect(&sampled, &flows, 0, None).outcome, Outcome::Unknown);
         assert_eq!(effect(&sampled, &flows, 6_000, None).outcome, Outcome::NotReached);
         assert_eq!(effect(&series([0; 60]), &flows, 2_000, None).outcome, Outcome::Unknown);
-        let none = Goodput::new(&Series::default(), &flows, at(5_000)).effect(at(2_000), None);
+        let none = Goodput::new(&Series::default(), &flows, at(5_000)).effect(at(2_000), None, false);
         assert_eq!(none.outcome, Outcome::Unknown);
     }
 

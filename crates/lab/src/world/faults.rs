@@ -148,7 +148,8 @@ pub(super) fn results(scenario: &Scenario, net: &Net, goodput: &Goodput<'_>) -> 
     let Faults { rules, switches, .. } = &scenario.faults;
     let result = |table: &(usize, String), what: Vec<&str>, from, until| {
         let lost = Count::default();
-        (table.0, lost, table.1.clone(), what.join(", "), from, until)
+        let recurs = what.contains(&"flap");
+        (table.0, lost, table.1.clone(), what.join(", "), from, until, recurs)
     };
     let of_links = rules.iter().map(|rule| {
         let mut what = rule.faults.keys();
@@ -175,14 +176,14 @@ pub(super) fn results(scenario: &Scenario, net: &Net, goodput: &Goodput<'_>) -> 
             result.1.octets += lost.octets;
         }
     }
-    let told = results.into_iter().map(|(_, lost, name, what, from, until)| RuleResult {
+    let told = results.into_iter().map(|(_, lost, name, what, from, until, recurs)| RuleResult {
         name,
         what,
         from,
         until,
         lost: lost.packets,
         lost_octets: lost.octets,
-        effect: goodput.effect(from, until),
+        effect: goodput.effect(from, until, recurs),
     });
     told.collect()
 }
