@@ -109,7 +109,6 @@ pub(super) fn notes<'a>(
         };
         notes.extend(belief(&law, name, switches).and_then(|it| it.note(name, of, product, mtu)));
         notes.extend(hasty(&law, product));
-        notes.extend(unseen(name, control, switches));
     }
     let bitmap = transport.bitmap_packets();
     if transport.recovery.keeps_out_of_order() && product.packets > u64::from(bitmap) {
@@ -193,16 +192,30 @@ fn hasty(law: &Law, product: &Product) -> Option<String> {
     })
 }
 
-/// What to say of HPCC and PowerTCP where paths have more switches than they look at.
-fn unseen(law: &str, control: &Control, switches: Option<usize>) -> Option<String> {
-    let switches = switches.filter(|_| matches!(law, "hpcc" | "powertcp"))?;
-    let name = control.elf().unwrap_or(law);
-    (switches > HOPS).then(|| {
-        format!(
+/// What to say of HPCC and PowerTCP where paths have more switches than they look at, up to so many `switches`.
+pub(super) fn unseen<'a>(
+    controls: impl Iterator<Item = &'a Control>,
+    source: &Source,
+    mtu: u16,
+    graph: &Graph,
+    switches: Option<usize>,
+) -> Vec<String> {
+    let rate = graph.host_rates().into_iter().max();
+    let (Some(switches), Some(rate)) = (switches.filter(|switches| *switches > HOPS), rate) else {
+        return Vec::new();
+    };
+    let note = |control: &Control| {
+        let law = control.make(source, rate, mtu).ok()?;
+        let law = law_of(&law).filter(|law| matches!(*law, "hpcc" | "powertcp"))?;
+        let name = control.elf().unwrap_or(law);
+        Some(format!(
             "`{name}` looks at the first {HOPS} switches of a path, as its header has room for, and paths here have up to {switches}: queues \
              beyond are bounded by its window alone"
-        )
-    })
+        ))
+    };
+    let mut notes: Vec<String> = controls.filter_map(note).collect();
+    notes.dedup();
+    notes
 }
 
 impl Belief {

@@ -76,6 +76,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(together::unheld_reads(transport, reads))
         .chain(presets::outgrown(used(), graph))
         .chain(unfilled.into_iter().flatten())
+        .chain(fill::unseen(used(), source, nic.config.mtu, graph, hops))
         .chain(fill::in_turns(used(), nic, graph))
         .chain(idle)
         .chain(late)

@@ -494,3 +494,41 @@ fn every_scenario_of_the_repository_is_read() {
         assert_eq!(scenario.topology.note, None, "no size is rounded");
     }
 }
+
+#[test]
+fn laws_on_telemetry_are_said_to_see_five_switches_whatever_the_rates_of_hosts() {
+    let told = |switches: usize, rate: &str, law: &str| {
+        let names: Vec<String> = (0..switches).map(|n| format!("\"s{n}\"")).collect();
+        let between = (1..switches)
+            .map(|n| format!("{{ a = \"s{}\", b = \"s{n}\", rate = \"10Gb/s\", delay = \"1us\" }}, ", n - 1));
+        let text = format!(
+            r#"
+            [topology]
+            kind = "graph"
+            hosts = ["a", "b"]
+            switches = [{}]
+            links = [
+              {}{{ a = "a", b = "s0", rate = "10Gb/s", delay = "1us" }},
+              {{ a = "b", b = "s{}", rate = "{rate}", delay = "1us" }},
+            ]
+            [transport]
+            control = "{law}"
+            [[traffic]]
+            kind = "permutation"
+            size = "1MB"
+            "#,
+            names.join(", "),
+            between.collect::<String>(),
+            switches - 1
+        );
+        parse(&text).unwrap().notes().filter(|note| note.contains("looks at the first 5 switches")).count()
+    };
+    for law in ["hpcc", "powertcp"] {
+        assert_eq!(
+            [told(6, "10Gb/s", law), told(6, "5Gb/s", law), told(5, "5Gb/s", law)],
+            [1, 1, 0],
+            "{law}"
+        );
+    }
+    assert_eq!(told(6, "5Gb/s", "dcqcn"), 0);
+}
