@@ -129,6 +129,19 @@ impl<'a> Table<'a> {
         match &node.kind {
             Kind::Text(text) if text.is_empty() => Err(self.misfit(key, node, "is empty")),
             Kind::Text(text) => Ok(Some(Located { value: text.clone(), origin: node.origin })),
+            Kind::Integer(text) | Kind::Decimal(text) => {
+                let error = self.misfit(key, node, &format!("is {}, not a string", node.what()));
+                let overrides = self.source.overrides();
+                let set = match node.origin {
+                    Origin::Override(index) => overrides.get(index).filter(|(_, value)| value.trim() == text),
+                    _ => None,
+                };
+                // A shell takes the outer quotes away.
+                let example = set.map(|(path, _)| format!(", with --set as '{path}=\"{text}\"'"));
+                let example = example.unwrap_or_default();
+                let remedy = format!("{}; a string is written in quotes, \"{text}\"{example}", error.remedy);
+                Err(ScenarioError { remedy, ..error })
+            }
             _ => Err(self.misfit(key, node, &format!("is {}, not a string", node.what()))),
         }
     }

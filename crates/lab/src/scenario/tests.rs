@@ -532,3 +532,14 @@ fn laws_on_telemetry_are_said_to_see_five_switches_whatever_the_rates_of_hosts()
     }
     assert_eq!(told(6, "5Gb/s", "dcqcn"), 0);
 }
+
+#[test]
+fn a_number_in_place_of_a_string_is_told_its_quotes() {
+    let text = format!("{DESIGN}[[at]]\ntime = \"1ms\"\nflow = 0.1\nset = {{ g = \"1/64\" }}\n");
+    assert!(refused(&text).contains("; a string is written in quotes, \"0.1\""), "{}", refused(&text));
+    let error = with(DESIGN, &[("name", "0.10")]).unwrap_err().to_string();
+    assert!(
+        error.contains("a string is written in quotes, \"0.10\", with --set as 'name=\"0.10\"'"),
+        "{error}"
+    );
+}
