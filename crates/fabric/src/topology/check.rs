@@ -65,6 +65,11 @@ pub enum TopologyError {
     /// A node has no name.
     #[error("an empty name; every host and switch needs one")]
     EmptyName,
+    /// A node's name would break lines and columns of the results, or read as the way of a link, which is called `a>b`.
+    #[error(
+        "the name {0:?} has a control character or `>`, which stands between the ends of a link; use other characters"
+    )]
+    UnfitName(String),
     /// A link names a node that does not exist.
     #[error(
         "link {link} leads to {name:?}, which is neither a host nor a switch; add it or correct the name"
@@ -168,6 +173,9 @@ fn check_names(graph: &Graph) -> Result<(), TopologyError> {
     for name in graph.hosts.iter().chain(&graph.switches) {
         if name.is_empty() {
             return Err(TopologyError::EmptyName);
+        }
+        if name.contains(|it: char| it.is_control() || it == '>') {
+            return Err(TopologyError::UnfitName(name.clone()));
         }
         if !seen.insert(name) {
             return Err(TopologyError::DuplicateName(name.clone()));

@@ -207,6 +207,8 @@ fn graphs_that_cannot_work_are_refused_with_the_remedy() {
         (explicit(&["a"], &["s"], &[("a", "s"), ("a", "s")]), "host \"a\" has 2 links"),
         (explicit(&["a", "s"], &["s"], &[]), "the name \"s\" is given twice"),
         (explicit(&["a", ""], &["s"], &[]), "an empty name"),
+        (explicit(&["a", "h>1"], &["s"], &[]), "the name \"h>1\" has a control character or `>`"),
+        (explicit(&["a", "b"], &["s\n1"], &[]), "the name \"s\\n1\" has a control character or `>`"),
         (explicit(&[], &["s"], &[]), "hosts is 0"),
         (
             explicit(&["a", "b"], &["s", "t"], &[("a", "s"), ("b", "t")]),

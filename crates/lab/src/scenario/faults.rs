@@ -578,11 +578,11 @@ fn find_ways(
     names: &Names<'_>,
     name: &Located<String>,
 ) -> Result<Vec<(u32, u32)>, ScenarioError> {
+    let mut found: Option<(usize, BTreeSet<(u32, u32)>)> = None;
+    let mut are_nodes = false;
     for (at, separator) in name.value.match_indices(['-', '>']) {
         let (a, b) = (names.like(name.value[..at].trim()), names.like(name.value[at + 1..].trim()));
-        if a.is_empty() || b.is_empty() {
-            continue;
-        }
+        are_nodes |= !a.is_empty() && !b.is_empty();
         let mut ways = BTreeSet::new();
         for (place, link) in (0u32..).zip(&graph.links) {
             for (from, to) in [(link.a.0, link.b.0), (link.b.0, link.a.0)] {
@@ -594,14 +594,34 @@ fn find_ways(
                 }
             }
         }
-        if ways.is_empty() {
-            return Err(table.source.error(
-                name.origin,
-                format!("no link joins the two nodes of `{}`", name.value),
-                "name two neighbours",
-            ));
+        match &found {
+            _ if ways.is_empty() => {}
+            None => found = Some((at, ways)),
+            Some((_, others)) if *others == ways || name.value.contains('*') => {}
+            Some((before, _)) => {
+                let read = |at: usize| format!("`{}` and `{}`", &name.value[..at], &name.value[at + 1..]);
+                return Err(table.source.error(
+                    name.origin,
+                    format!(
+                        "`{}` names links between {} and between {}",
+                        name.value,
+                        read(*before),
+                        read(at)
+                    ),
+                    "rename nodes that have dashes, or write \"a>b\" for each way",
+                ));
+            }
         }
+    }
+    if let Some((_, ways)) = found {
         return Ok(ways.into_iter().collect());
+    }
+    if are_nodes {
+        return Err(table.source.error(
+            name.origin,
+            format!("no link joins the two nodes of `{}`", name.value),
+            "name two neighbours",
+        ));
     }
     Err(table.source.error(
         name.origin,

@@ -496,6 +496,42 @@ fn every_scenario_of_the_repository_is_read() {
 }
 
 #[test]
+fn a_number_in_place_of_a_string_is_told_its_quotes() {
+    let text = format!("{DESIGN}[[at]]\ntime = \"1ms\"\nflow = 0.1\nset = {{ g = \"1/64\" }}\n");
+    assert!(refused(&text).contains("; a string is written in quotes, \"0.1\""), "{}", refused(&text));
+    let error = with(DESIGN, &[("name", "0.10")]).unwrap_err().to_string();
+    assert!(
+        error.contains("a string is written in quotes, \"0.10\", with --set as 'name=\"0.10\"'"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_link_whose_name_may_be_two_is_refused_and_ways_tell_them_apart() {
+    let text = r#"
+stop = "1ms"
+[topology]
+kind = "graph"
+hosts = ["a", "a-b"]
+switches = ["b-c", "c"]
+links = [
+  { a = "a", b = "b-c", rate = "10Gb/s", delay = "1us" },
+  { a = "a-b", b = "c", rate = "10Gb/s", delay = "1us" },
+  { a = "b-c", b = "c", rate = "10Gb/s", delay = "1us" },
+]
+[[traffic]]
+kind = "permutation"
+size = "1MB"
+[[faults.on]]
+"#;
+    let two = refused(&format!("{text}link = \"a-b-c\"\ndown = true\n"));
+    assert!(two.contains("`a-b-c` names links between `a` and `b-c` and between `a-b` and `c`"), "{two}");
+    for one in ["a>b-c", "a-b>c", "b-c-c", "*-c"] {
+        assert!(parse(&format!("{text}link = \"{one}\"\ndown = true\n")).is_ok(), "{one}");
+    }
+}
+
+#[test]
 fn laws_on_telemetry_are_said_to_see_five_switches_whatever_the_rates_of_hosts() {
     let told = |switches: usize, rate: &str, law: &str| {
         let names: Vec<String> = (0..switches).map(|n| format!("\"s{n}\"")).collect();
@@ -531,15 +567,4 @@ fn laws_on_telemetry_are_said_to_see_five_switches_whatever_the_rates_of_hosts()
         );
     }
     assert_eq!(told(6, "5Gb/s", "dcqcn"), 0);
-}
-
-#[test]
-fn a_number_in_place_of_a_string_is_told_its_quotes() {
-    let text = format!("{DESIGN}[[at]]\ntime = \"1ms\"\nflow = 0.1\nset = {{ g = \"1/64\" }}\n");
-    assert!(refused(&text).contains("; a string is written in quotes, \"0.1\""), "{}", refused(&text));
-    let error = with(DESIGN, &[("name", "0.10")]).unwrap_err().to_string();
-    assert!(
-        error.contains("a string is written in quotes, \"0.10\", with --set as 'name=\"0.10\"'"),
-        "{error}"
-    );
 }

@@ -176,6 +176,10 @@ fn graph(table: Table<'_>) -> Result<Topology, ScenarioError> {
                 let mut same = hosts.iter().chain(&switches).filter(|other| other.value == *name);
                 same.nth(1).map_or(table.origin, |second| second.origin)
             }
+            TopologyError::UnfitName(name) => {
+                let mut all = hosts.iter().chain(&switches);
+                all.find(|other| other.value == *name).map_or(table.origin, |it| it.origin)
+            }
             TopologyError::HostWithoutLink(host) | TopologyError::HostWithSeveralLinks { host, .. } => {
                 of_host(host)
             }

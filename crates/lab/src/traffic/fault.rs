@@ -70,6 +70,14 @@ pub enum Fault {
     /// Two flows have one name.
     #[error("two flows are named {0:?}; give each its own name")]
     DuplicateName(String),
+    /// A flow's name would break the lines of the results.
+    #[error("the name {0:?} has a control character; use other characters")]
+    UnfitName(String),
+    /// A flow is named as another would be that has no name.
+    #[error(
+        "a flow is named {0:?}, which is what flows without a name are called: by their table and their place in it; give it another name"
+    )]
+    NumberedName(String),
 }
 
 /// Checks all traffic against the names of the hosts and the end of the run.
@@ -92,9 +100,9 @@ pub(super) fn check(
                 }
                 for (number, flow) in flows.iter().enumerate() {
                     checker.flow(flow).map_err(at(Some(number)))?;
-                    if let Some(name) = &flow.name
-                        && !names.insert(name)
-                    {
+                    let Some(name) = &flow.name else { continue };
+                    check_name(name, index, number).map_err(at(Some(number)))?;
+                    if !names.insert(name) {
                         return Err(at(Some(number))(Fault::DuplicateName(name.to_string())));
                     }
                 }
@@ -125,6 +133,19 @@ pub(super) fn check(
             Traffic::Poisson(spec) => checker.poisson(spec).map_err(at(None))?,
             Traffic::Trigger(spec) => checker.trigger(spec).map_err(at(None))?,
         }
+    }
+    Ok(())
+}
+
+/// Whether a flow may have this name that stands at `number` of table `index`.
+fn check_name(name: &str, index: usize, number: usize) -> Result<(), Fault> {
+    if name.contains(char::is_control) {
+        return Err(Fault::UnfitName(name.to_owned()));
+    }
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let is_numbered = name.split_once('.').is_some_and(|(table, place)| is_number(table) && is_number(place));
+    if is_numbered && name != format!("{index}.{number}") {
+        return Err(Fault::NumberedName(name.to_owned()));
     }
     Ok(())
 }

@@ -346,6 +346,14 @@ fn what_cannot_be_generated_is_refused() {
     let error = generate(vec![Traffic::Flows(vec![twice.clone(), twice])], &here).unwrap_err();
     assert_eq!(error.to_string(), "traffic 0, flow 1: two flows are named \"a\"; give each its own name");
 
+    let named = |name: &str| Flow { name: Some(name.into()), ..flow(0, 1, at(0)) };
+    assert_eq!(flows(named("a\nb")), Fault::UnfitName("a\nb".into()));
+    assert_eq!(flows(named("0.7")), Fault::NumberedName("0.7".into()));
+    assert_eq!(
+        generate(vec![Traffic::Flows(vec![named("0.0"), named("v1.0"), named("a>b")])], &here).map(drop),
+        Ok(())
+    );
+
     let unending = |load| refuse(Traffic::Poisson(poisson(kilobyte(), load, None)));
     assert_eq!(unending(half), Fault::Unbounded("until"));
     assert_eq!(unending(Ratio::ZERO), Fault::Zero("load"));
