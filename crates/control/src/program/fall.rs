@@ -2,7 +2,7 @@
 
 use super::csr::Side;
 use super::fault::{Fault, Why};
-use super::law::{Programmed, State};
+use super::law::{Programmed, State, heard};
 use super::timers::Timers;
 use crate::event::{Class, Event};
 use crate::outcome::Outcome;
@@ -105,7 +105,10 @@ impl Programmed {
         state.unsent.clear();
         let cycles = outcome.cycles;
         *outcome = Outcome { byte_counter: Some(0), cycles, ..Outcome::unchanged(credit, wake) };
-        outcome.traces = Some(self.fallback.traces());
+        // Its peer's program has not failed, and may hear of CNPs.
+        let marks =
+            if heard(&self.fallback, state.traces).meets(Class::CE) { Class::CE } else { Class::NONE };
+        outcome.traces = Some(self.fallback.traces().with(marks));
         self.fall_back(state, event, outcome);
     }
 
@@ -116,6 +119,8 @@ impl Programmed {
             && self.fallback.traces().meets(event.class)
         {
             self.fallback.on_event(context, event, outcome);
+        } else if event.class == Class::CE && heard(&self.fallback, state.traces).meets(Class::CE) {
+            outcome.emit = self.notify(state, event.now);
         }
     }
 }

@@ -351,7 +351,7 @@ impl Programmed {
             }
             if event.class == Class::TIMER || !state.traces.meets(event.class) {
                 if event.class == Class::CE {
-                    outcome.emit = self.fallback.notify(&mut state.notice, event.now);
+                    outcome.emit = self.notify(state, event.now);
                 }
                 outcome.wake = state.wake(event.now);
                 if !state.unsent.is_empty() {
@@ -578,6 +578,18 @@ impl Programmed {
         self.tally.left_out_classes = self.tally.left_out_classes.with(class);
     }
 
+    /// The NIC's notification point, asked about a mark: the fallback's, where it has one.
+    pub(super) fn notify(&mut self, state: &mut State, now: Instant) -> Option<Emit> {
+        let next = &mut state.notice;
+        if self.fallback.notifies() {
+            return self.fallback.notify(next, now);
+        }
+        (now >= *next).then(|| {
+            *next = now + CNP_GAP;
+            Emit::plain(Class::CNP)
+        })
+    }
+
     /// A queue pair of the program before comes to this one, or one that could not be opened tries again.
     #[cold]
     fn begin_anew(&mut self, state: &mut State, event: &Event<'_>, outcome: &mut Outcome) {
@@ -600,12 +612,16 @@ impl Programmed {
 const CREDIT: Class = Class::GRANT.with(Class::PULL);
 
 /// What the engine is asked for, for a program that traces `classes`: timers always, and never what it alone is told.
-/// Marks too, where `fallback` answers them: its notification point is the NIC's, and works beside a program that takes no
-/// notice of marks. A receiver never learns that the sender's program has failed.
-const fn heard(fallback: &Law, classes: Class) -> Class {
-    let marks = if fallback.notifies() && !hears_marks(classes) { Class::CE } else { Class::NONE };
+/// Marks too, where `fallback` answers them or the program hears of what answers them: that notification point is the NIC's, and
+/// works beside a program that takes no notice of marks. A receiver never learns that the sender's program has failed.
+pub(super) const fn heard(fallback: &Law, classes: Class) -> Class {
+    let answered = fallback.notifies() || classes.meets(Class::CNP);
+    let marks = if answered && !hears_marks(classes) { Class::CE } else { Class::NONE };
     Class(classes.0 & !OPEN.0).with(Class::TIMER).with(marks)
 }
+
+/// The least time between two CNPs of a queue pair, where the fallback does not say: DCQCN's.
+const CNP_GAP: Span = Span::from_micros(50);
 
 /// [`Programmed::usual_fallback`] of a program that traces `classes`.
 pub(super) const fn usual_fallback_of(classes: Class) -> &'static str {

@@ -1,6 +1,6 @@
 //! What becomes of queue pairs when a program fails, and when it is replaced.
 
-use super::law::{TIMER_MIN_NS, usual_fallback_of};
+use super::law::TIMER_MIN_NS;
 use super::*;
 use crate::event::{Class, Event};
 use crate::outcome::{Emit, Outcome, Verdict};
@@ -463,32 +463,6 @@ fn private_timers_that_ran_out_long_before_an_event_are_no_part_of_its_own_cycle
     // A timer that wakes its queue pair is told in time, whenever that is.
     let (cycles, late) = hear(Class::TIMER, 10_060);
     assert!(cycles > 0 && late == 0);
-}
-
-#[test]
-fn marks_that_a_program_does_not_hear_of_its_fallback_answers() {
-    let mut law = Programmed::new(image(OTHER, true).unwrap(), fallback()).unwrap();
-    let (mut state, begun) = law.open(LINK.as_kbps(), 0, Instant::ZERO);
-    assert!(law.traces().meets(Class::CE));
-    let mut mark = |us| {
-        let event =
-            Event { class: Class::CE, now: Instant::ZERO + Span::from_micros(us), ..Event::default() };
-        let mut outcome = Outcome::unchanged(begun.credit, begun.wake);
-        law.on_event(&mut state, &event, &mut outcome);
-        (outcome.emit.map(|emit| emit.class), outcome.cycles)
-    };
-    let cnp = (Some(Class::CNP), 0);
-    assert_eq!([1, 30, 52, 53].map(&mut mark), [cnp, (None, 0), cnp, (None, 0)], "one in 50 us, on no core");
-    assert_eq!((law.tally().events, law.tally().fallen()), ([0, 0], 0));
-    // One that hears of marks answers them itself, and fallbacks that do not notify ask for none.
-    let own = Programmed::new(image(DCQCN, true).unwrap(), fallback()).unwrap();
-    assert_eq!(Programmed::usual_fallback(own.image()), "dcqcn");
-    // This one is a reaction point alone, and hears what the NIC's notification point sends.
-    assert_eq!(Programmed::usual_fallback(law.image()), "dcqcn");
-    assert_eq!(usual_fallback_of(Class::ACK.with(Class::LOSS)), "dctcp");
-    let dctcp = Law::from_settings("dctcp", &[], LINK).unwrap();
-    let law = Programmed::new(image(OTHER, true).unwrap(), dctcp).unwrap();
-    assert!(!law.traces().meets(Class::CE));
 }
 
 #[test]

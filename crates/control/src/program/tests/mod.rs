@@ -1,6 +1,7 @@
 mod cores;
 mod ends;
 mod faults;
+mod marks;
 mod paced;
 mod twin;
 
