@@ -7,6 +7,10 @@
 //! alike, so such a walk is given by three numbers, and trying them all takes no longer for a gigabyte than for a
 //! kilobyte.
 
+mod together;
+
+pub use together::Links;
+
 use crate::results::Op;
 use roci_units::{BitsPerSec, Span};
 use roci_wire::Opcode;
@@ -102,7 +106,16 @@ impl Frames {
             Op::Read => (Some(octets(Opcode::READ_REQUEST, 0)), None),
             _ => (None, Some(octets(Opcode::ACKNOWLEDGE, 0))),
         };
-        Self { request, messages: 1, packets, first, middle: octets(middle, mtu), last, answer }
+        Self {
+            request,
+           
+            messages: 1,
+            packets,
+            first,
+            middle: octets(middle, mtu),
+            last,
+            answer,
+        }
     }
 
     /// The frames of a WRITE with immediate, until it has arrived: what tells its responder, and no acknowledgement.
@@ -202,6 +215,28 @@ fn scattered(path: &[Hop], frames: &Frames) -> u64 {
                 + sum(&path[hop + 1..], least)
         });
     path.iter().map(|hop| hop.delay.as_ps()).sum::<u64>() + by_others.fold(by_first, u64::max)
+}
+
+/// A time that nothing beats where packets are sprayed over `paths` that carry no more than `rate` together, which is less than the
+/// links of both ends: all data cross the links that bound it, each packet after it has crossed the first link of its path, and
+/// before it crosses the last.
+///
+/// # Panics
+/// When there is no path, or one has no hop.
+pub fn least_time_at<P: AsRef<[Hop]>>(paths: &[P], frames: &Frames, rate: BitsPerSec) -> Span {
+    let least =
+        |time: &dyn Fn(&[Hop]) -> u64| paths.iter().map(|path| time(path.as_ref())).min().expect("a path");
+    let delays = |path: &[Hop]| path.iter().map(|hop| hop.delay.as_ps()).sum::<u64>();
+    let single =
+        |octets: u64| least(&|path| delays(path) + path.iter().map(|hop| hop.time(octets)).sum::<u64>());
+    let shortest = frames.first.min(frames.last);
+    let ends = least(&|path| {
+        let [first, last] =
+            [path.first(), path.last()].map(|hop| hop.expect("a path has a hop").time(shortest));
+        delays(path) + first + last
+    });
+    let all = Hop { rate, delay: Span::ZERO }.time(frames.all());
+    Span::from_ps(frames.request.map_or(0, single) + ends + all + frames.answer.map_or(0, single))
 }
 
 /// The time from the first data packet's start to the last one's arrival, in picoseconds. Of several messages it is a lower

@@ -1,6 +1,6 @@
 //! The ways of a flow through the network, for the time that it would take there alone.
 
-use crate::ideal::{Frames, Hop, least_completion_time};
+use crate::ideal::{Frames, Hop, Links, least_completion_time, least_time_at};
 use crate::scenario::Scenario;
 use crate::traffic::Job;
 use roci_fabric::Balancing;
@@ -18,8 +18,12 @@ pub(super) struct Paths<'a> {
     scenario: &'a Scenario,
     /// Whether all links between switches are alike, so that paths of equal length take equal time.
     alike: bool,
-    /// The paths that were asked for last, and their ends.
+    /// The rate of the slowest link between switches.
+    slowest: BitsPerSec,
+    /// The paths that were asked for last, what packets that take all of them have of these together, where it is less than the links
+    /// of the ends have, and these ends.
     paths: Vec<Vec<Hop>>,
+    together: Option<BitsPerSec>,
     ends: Option<(HostId, HostId)>,
 }
 
@@ -46,20 +50,19 @@ impl<'a> Paths<'a> {
         let inner = |link: &&roci_fabric::graph::Link| {
             [link.a, link.b].iter().all(|end| end.0 as usize >= graph.hosts.len())
         };
-        let mut inner = graph.links.iter().filter(inner).map(|link| (link.rate, link.delay));
-        let first = inner.next();
-        let alike = inner.all(|link| Some(link) == first);
-        Self { scenario, alike, paths: Vec::new(), ends: None }
+        let inner = || graph.links.iter().filter(inner).map(|link| (link.rate, link.delay));
+        let alike = inner().all(|link| Some(link) == inner().next());
+        let slowest = inner().map(|(rate, _)| rate).min().unwrap_or(BitsPerSec(u64::MAX));
+        Self { scenario, alike, slowest, paths: Vec::new(), together: None, ends: None }
     }
 
     /// The least time that `job` takes alone on an idle path: that of all its messages one behind the other, or that of so
     /// many in a row as must wait for one another. `None` for one without an end.
     pub(super) fn ideal(&mut self, net: &Net, job: &Job, mtu: u16) -> Option<Span> {
         let messages = job.messages?;
+        self.look_up(net, job.src, job.dst);
         // Those of a collective may all follow one another, for all that is known of them here.
         let rounds = if job.depth == 0 { 1 } else { messages.div_ceil(u64::from(job.depth)) };
-        self.look_up(net, job.src, job.dst);
-        let sprayed = self.sprayed();
         let wire_octets = |opcode, payload| self.wire_octets(opcode, payload);
         let bytes = job.size.0.min(BYTES_MAX);
         let one = Frames::new(job.common.op, bytes, u32::from(mtu), wire_octets);
@@ -68,7 +71,7 @@ impl<'a> Paths<'a> {
         // Who waits for no answer posts the next message when one has left.
         let rounds = if is_unanswered { 1 } else { rounds };
         let all = one.repeated(messages.clamp(1, BYTES_MAX / bytes.max(1)));
-        let [one, all] = [one, all].map(|frames| least_completion_time(&self.paths, &frames, sprayed));
+        let [one, all] = [one, all].map(|frames| self.time(&frames));
         Some(all.max(Span::from_ps(one.as_ps().saturating_mul(rounds))))
     }
 
@@ -84,9 +87,15 @@ impl<'a> Paths<'a> {
             let port = u32::from(host.0);
             self.hop(net, port, 1, net.link(port).rate)
         });
-        let [time, tail] = [&all, &last].map(|it| least_completion_time(&self.paths, it, self.sprayed()));
+        let [time, tail] = [&all, &last].map(|it| self.time(it));
         let behind = tail.saturating_sub(link.busy(&last));
         Arrival { time, busy: link.busy(&all), taken: to.busy(&all), behind }
+    }
+
+    /// The least time of `frames` on the paths that were looked up.
+    fn time(&self, frames: &Frames) -> Span {
+        let by_path = least_completion_time(&self.paths, frames, self.sprayed());
+        self.together.map_or(by_path, |rate| by_path.max(least_time_at(&self.paths, frames, rate)))
     }
 
     fn sprayed(&self) -> bool {
@@ -104,6 +113,7 @@ impl<'a> Paths<'a> {
     fn look_up(&mut self, net: &Net, src: HostId, dst: HostId) {
         if self.ends != Some((src, dst)) {
             self.paths = self.find(net, src, dst);
+            self.together = self.together(net, src, dst);
             self.ends = Some((src, dst));
         }
     }
@@ -144,6 +154,30 @@ impl<'a> Paths<'a> {
             ways = onward;
         }
         paths.into_iter().collect()
+    }
+
+    /// What the shortest paths from `src` to `dst` carry together, where packets take all of them and that is less than the links of
+    /// both ends carry.
+    fn together(&self, net: &Net, src: HostId, dst: HostId) -> Option<BitsPerSec> {
+        let ends = [src, dst].map(|host| net.link(u32::from(host.0)).rate);
+        let ends = ends[0].min(ends[1]);
+        if !self.sprayed() || self.slowest >= ends {
+            return None;
+        }
+        let mut links = Links::default();
+        let mut seen = BTreeSet::new();
+        let mut open = vec![u32::from(src.0)];
+        while let Some(port) = open.pop() {
+            let peer = net.peer(port);
+            let next = net.node_of(peer);
+            links.add(net.node_of(port), next, net.link(port).rate);
+            if let Some(switch) = net.switch_of(peer).filter(|switch| seen.insert(*switch)) {
+                // Ports with weights stand there several times.
+                let choices: BTreeSet<u16> = net.routes().equal(switch, dst).ports().collect();
+                open.extend(choices.iter().map(|choice| net.switch_ports(switch).start + u32::from(*choice)));
+            }
+        }
+        Some(links.together(src.0.into(), dst.0.into())).filter(|rate| *rate < ends && rate.0 > 0)
     }
 
     /// The link of `port`. Packets that are sprayed over `width` ways together go as fast as the source's link, of rate

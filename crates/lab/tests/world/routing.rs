@@ -176,3 +176,53 @@ fn the_least_time_of_a_flow_is_the_same_whether_its_ways_have_weights() {
     };
     assert_eq!(ideal("true"), ideal("false"));
 }
+
+/// Hosts `a` and `b` at switches `x` and `y`, and these links besides, with their rates in Gb/s.
+fn between_two(switches: &str, gbps: u32, links: &[(&str, &str, u32, &str)]) -> String {
+    let ends = [("a", "x", gbps, "1us"), ("b", "y", gbps, "1us")];
+    let links = ends.iter().chain(links).map(|(a, b, gbps, delay)| {
+        format!("{{ a = \"{a}\", b = \"{b}\", rate = \"{gbps}Gb/s\", delay = \"{delay}\" }}")
+    });
+    format!(
+        r#"
+        [topology]
+        kind = "graph"
+        hosts = ["a", "b"]
+        switches = [{switches}]
+        links = [{}]
+        [transport]
+        recovery = "sack"
+        control = "none"
+        "#,
+        links.collect::<Vec<_>>().join(", ")
+    )
+}
+
+#[test]
+fn paths_of_unequal_rates_carry_what_they_carry_together_and_no_more() {
+    let parallel = between_two("\"x\", \"y\"", 10, &[("x", "y", 5, "1us"), ("x", "y", 1, "1us")]);
+    let by_switches =
+        [("x", "m", 40, "1us"), ("m", "y", 40, "1us"), ("x", "n", 10, "5us"), ("n", "y", 10, "5us")];
+    let diamond = between_two("\"x\", \"y\", \"m\", \"n\"", 100, &by_switches);
+    for (text, octets, gbps) in [(&parallel, 1_000_000.0, 6.0), (&diamond, 2_000_000.0, 50.0)] {
+        for op in ["write", "read"] {
+            let flow = format!(
+                "[[traffic]]\nkind = \"flows\"\nflows = [{{ src = \"a\", dst = \"b\", op = \"{op}\", size = \"{octets}B\" }}]\n"
+            );
+            for routing in ["spray", "adaptive", "flowlet"] {
+                let results = run(&format!("{text}{flow}"), &[("switch.routing", routing)]);
+                let (ideal, slowdown) =
+                    (results.flows[0].ideal.unwrap().as_secs_f64(), results.flows[0].slowdown().unwrap());
+                let least = octets * 8.0 / (gbps * 1e9);
+                assert!(
+                    (least * 1.05..least * 1.15).contains(&ideal),
+                    "{op} {routing}: {ideal} s, {least} s"
+                );
+                assert!(slowdown >= 1.0, "{op} {routing}: {slowdown}");
+            }
+            // One path has what its slowest link has.
+            let alone = run(&format!("{text}{flow}"), &[]).flows[0].ideal.unwrap().as_secs_f64();
+            assert!(alone > octets * 8.0 / (gbps * 1e9 * 0.85), "{op}: {alone} s");
+        }
+    }
+}
