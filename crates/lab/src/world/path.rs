@@ -1,6 +1,7 @@
 //! The ways of a flow through the network, for the time that it would take there alone.
 
 use crate::ideal::{Frames, Hop, Links, least_completion_time, least_time_at};
+use crate::results::Op;
 use crate::scenario::Scenario;
 use crate::traffic::Job;
 use roci_fabric::Balancing;
@@ -61,8 +62,14 @@ impl<'a> Paths<'a> {
     pub(super) fn ideal(&mut self, net: &Net, job: &Job, mtu: u16) -> Option<Span> {
         let messages = job.messages?;
         self.look_up(net, job.src, job.dst);
+        let depth = match job.common.op {
+            Op::Read | Op::FetchAdd | Op::CompareSwap => {
+                job.depth.min(self.scenario.transport.max_rd_atomic.into())
+            }
+            Op::Send | Op::Write => job.depth,
+        };
         // Those of a collective may all follow one another, for all that is known of them here.
-        let rounds = if job.depth == 0 { 1 } else { messages.div_ceil(u64::from(job.depth)) };
+        let rounds = if depth == 0 { 1 } else { messages.div_ceil(u64::from(depth)) };
         let wire_octets = |opcode, payload| self.wire_octets(opcode, payload);
         let bytes = job.size.0.min(BYTES_MAX);
         let one = Frames::new(job.common.op, bytes, u32::from(mtu), wire_octets);

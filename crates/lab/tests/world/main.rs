@@ -371,7 +371,7 @@ fn a_short_last_packet_that_overtakes_takes_no_less_than_the_ideal() {
 fn messages_that_wait_for_one_another_alone_are_not_slowed_down() {
     let text = format!("{CLOSED_LOOP}message = \"8B\"\n");
     for op in ["write", "send", "read", "fetch-add", "compare-swap"] {
-        for (depth, count) in [("1", "100"), ("4", "100")] {
+        for (depth, count) in [("1", "100"), ("4", "100"), ("64", "200")] {
             let named = format!("{text}op = \"{op}\"\ndepth = {depth}\ncount = {count}\n");
             let slowdown = run(&named, &[]).flows[0].slowdown().expect("it is done");
             assert!((1.0..1.3).contains(&slowdown), "{op}, depth {depth}: {slowdown}");
