@@ -49,6 +49,8 @@ impl Hop {
 pub struct Frames {
     /// What the requester sends ahead of the data: a READ's or an atomic's request; none for the others.
     request: Option<u64>,
+    /// Whether the data go from the responder to the requester.
+    turned: bool,
     /// Number of messages.
     messages: u64,
     /// Number of data packets of each.
@@ -86,6 +88,7 @@ impl Frames {
                 let answer = octets(Opcode::ATOMIC_ACKNOWLEDGE, 0);
                 return Self {
                     request: None,
+                    turned: false,
                     messages: 1,
                     packets: bytes.div_ceil(8).max(1),
                     first: request,
@@ -108,7 +111,7 @@ impl Frames {
         };
         Self {
             request,
-           
+            turned: op == Op::Read,
             messages: 1,
             packets,
             first,
@@ -137,6 +140,11 @@ impl Frames {
     /// The same until all has arrived, and nobody answers.
     pub fn unanswered(self) -> Self {
         Self { answer: None, ..self }
+    }
+
+    /// The same from the responder to the requester.
+    pub fn turned(self) -> Self {
+        Self { turned: true, ..self }
     }
 
     /// So many `messages` of these frames, one behind the other, of which the last is answered.
@@ -186,7 +194,7 @@ pub fn least_completion_time<P: AsRef<[Hop]>>(paths: &[P], frames: &Frames, spra
         |octets: u64| least(&|path| path.iter().map(|hop| hop.time(octets) + hop.delay.as_ps()).sum::<u64>());
     let walk = if sprayed { scattered } else { convoy };
     let data = least(&|path| {
-        if frames.request.is_none() {
+        if !frames.turned {
             return walk(path, frames);
         }
         let back: Vec<Hop> = path.iter().rev().copied().collect();

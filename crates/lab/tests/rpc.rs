@@ -203,3 +203,24 @@ fn what_ends_before_the_warmup_is_over_is_not_counted() {
     assert!(counted.answered * 2 <= all.answered + 1 && counted.answered * 2 + 2 >= all.answered);
     assert_eq!(counted.times.count(), counted.answered);
 }
+
+#[test]
+fn requests_that_wait_for_one_another_have_an_ideal_that_waits_as_well() {
+    let slowdown = |window: u32, set: &[(&str, &str)]| {
+        let one = format!(
+            "threads = 1\nconnections = 1\nrequest = \"64B\"\nresponse = \"64B\"\nwindow = {window}\ncount = 100\n"
+        );
+        run(&scenario(&one, ""), set).flows[0].slowdown().expect("it is done")
+    };
+    let keys = [("processing", "100us"), ("overhead", "5us"), ("response", "4000B"), ("request", "100KB")];
+    for (key, value) in keys {
+        let one = slowdown(1, &[(&format!("traffic.0.{key}"), value)]);
+        assert!((1.0..1.5).contains(&one), "{key} = {value}: {one}");
+    }
+    for window in [1, 4] {
+        let one = slowdown(window, &[]);
+        assert!((1.0..1.2).contains(&one), "window {window}: {one}");
+    }
+    let many = slowdown(100, &[("traffic.0.processing", "10us")]);
+    assert!((1.0..1.1).contains(&many), "the thread is what they wait for: {many}");
+}

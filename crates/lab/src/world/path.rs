@@ -3,10 +3,12 @@
 use crate::ideal::{Frames, Hop, Links, least_completion_time, least_time_at};
 use crate::results::Op;
 use crate::scenario::Scenario;
-use crate::traffic::Job;
+use crate::traffic::rpc::Rpc;
+use crate::traffic::{Job, Traffic};
 use roci_fabric::Balancing;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
+use roci_rpc::{REQUEST_HEADER, RETURN_HEADER};
 use roci_switch::LinkSpec;
 use roci_transport::Service;
 use roci_units::{BitsPerSec, Span};
@@ -62,6 +64,9 @@ impl<'a> Paths<'a> {
     pub(super) fn ideal(&mut self, net: &Net, job: &Job, mtu: u16) -> Option<Span> {
         let messages = job.messages?;
         self.look_up(net, job.src, job.dst);
+        if let Some(Traffic::Rpc(spec)) = self.scenario.traffic.get(job.id.traffic as usize) {
+            return Some(self.requests(spec, messages, u32::from(mtu)));
+        }
         let depth = match job.common.op {
             Op::Read | Op::FetchAdd | Op::CompareSwap => {
                 job.depth.min(self.scenario.transport.max_rd_atomic.into())
@@ -80,6 +85,39 @@ impl<'a> Paths<'a> {
         let all = one.repeated(messages.clamp(1, BYTES_MAX / bytes.max(1)));
         let [one, all] = [one, all].map(|frames| self.time(&frames));
         Some(all.max(Span::from_ps(one.as_ps().saturating_mul(rounds))))
+    }
+
+    /// The least time of so many requests of `spec` on a connection of packets of up to `mtu` octets, by all that bounds them: the
+    /// window, the way there, the way back, and the thread.
+    fn requests(&self, spec: &Rpc, count: u64, mtu: u32) -> Span {
+        let bytes = spec.request.0.clamp(1, BYTES_MAX);
+        // Each packet is a SEND of its own, with a header.
+        let packets = bytes.div_ceil(u64::from(mtu.saturating_sub(REQUEST_HEADER).max(1)));
+        let sends = |bytes| {
+            let only = |_, payload| self.wire_octets(Opcode::SEND_ONLY, payload);
+            Frames::new(Op::Send, bytes, mtu, only).unanswered()
+        };
+        let there = sends(bytes + packets * u64::from(REQUEST_HEADER));
+        let first = sends((bytes + u64::from(REQUEST_HEADER)).min(mtu.into()));
+        let back = spec.response.0.min(BYTES_MAX) + u64::from(RETURN_HEADER);
+        let back = Frames::new(Op::Send, back, mtu, |opcode, payload| self.wire_octets(opcode, payload))
+            .unanswered()
+            .turned();
+        let times = |frames: Frames, bytes: u64| {
+            [frames, frames.repeated(count.clamp(1, BYTES_MAX / bytes))].map(|it| self.time(&it))
+        };
+        let [there, all_there] = times(there, bytes);
+        let [back, all_back] = times(back, spec.response.0.max(1));
+        let served = spec.overhead + spec.processing;
+        let thread = |requests: u64| {
+            let each = spec.overhead.as_ps().saturating_mul(packets) + spec.processing.as_ps();
+            Span::from_ps(each.saturating_mul(requests))
+        };
+        let one = (there + served + back).max(self.time(&first) + thread(1) + back);
+        let rounds = count.div_ceil(u64::from(spec.window.max(1)));
+        let by_window = Span::from_ps(one.as_ps().saturating_mul(rounds));
+        let by_thread = self.time(&first) + thread(count) + back;
+        by_window.max(all_there + served + back).max(there + served + all_back).max(by_thread)
     }
 
     /// Of a message with immediate of `bytes` octets from `src` to `dst`, on an idle network: the time until it has
