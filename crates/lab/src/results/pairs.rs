@@ -75,10 +75,18 @@ impl<'a> Pairs<'a> {
     /// differences. `None` of fewer than two pairs, which no interval follows from, and where a paired run has no value.
     pub fn difference(&self, configuration: &str, value: impl Fn(usize) -> Option<f64>) -> Option<Estimate> {
         let pairs = self.held.get(configuration).map(|held| &held.pairs).filter(|pairs| pairs.len() > 1)?;
-        let differences = pairs.iter().map(|&(first, other)| Some(value(other)? - value(first)?));
+        let differences = pairs.iter().map(|&(first, other)| {
+            let (first, other) = (value(first)?, value(other)?);
+            let difference = other - first;
+            // What rounding alone makes is no difference.
+            Some(if difference.abs() <= ROUNDING * first.abs().max(other.abs()) { 0.0 } else { difference })
+        });
         Estimate::of(&differences.collect::<Option<Vec<f64>>>()?)
     }
 }
+
+/// How far two sums of some thousand numbers may be apart that are the same, as a part of them.
+const ROUNDING: f64 = 1e-12;
 
 /// Whether both runs have the same flows. What a flow without an end moved is no size that was drawn for it.
 fn same_flows(one: &Results, other: &Results) -> bool {
@@ -118,6 +126,8 @@ mod tests {
         let estimate = pairs.difference("b", |place| Some(values[place])).expect("three pairs");
         assert_eq!((estimate.mean, estimate.min, estimate.max), (2.0, 1.0, 4.0));
         assert!((estimate.half_width - 4.303).abs() < 1e-9, "s is √3, and t is 4.303: {estimate:?}");
+        let rounded = pairs.difference("b", |place| Some(if place < 3 { 1e10 } else { 1e10 - 1.91e-6 }));
+        assert_eq!(rounded.expect("three pairs").mean, 0.0);
         assert_eq!(pairs.difference("a", |place| Some(values[place])), None, "nothing differs from itself");
         assert_eq!(pairs.difference("b", |place| (place != 1).then_some(1.0)), None, "one has no value");
     }
