@@ -55,6 +55,11 @@ pub enum Fault {
     /// So often that time would not pass.
     #[error("more than one start per picosecond; lower the {0}")]
     TooOften(&'static str),
+    /// So many that no memory holds what became of them.
+    #[error(
+        "about {0} flows, each of which keeps its result in memory; let them come less often, or end sooner (`until`, `stop`)"
+    )]
+    TooManyFlows(u64),
     /// Atomics work on eight octets.
     #[error("an atomic of {0}; atomics have 8 octets")]
     AtomicSize(Bytes),

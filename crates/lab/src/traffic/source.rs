@@ -95,10 +95,23 @@ impl Source {
             }
         };
         let mut source = Self { traffic: Arc::clone(traffic), index, state, random, taken: 0, hosts };
+        let flows = source.expected();
+        if flows > FLOWS_MAX {
+            return Err(Fault::TooManyFlows(flows));
+        }
         if let State::Bursts(bursts) = &mut source.state {
             bursts.deal(&mut source.random);
         }
         Ok(source)
+    }
+
+    /// About how many jobs come by the clock.
+    fn expected(&self) -> u64 {
+        match &self.state {
+            State::Bursts(bursts) => bursts.arrivals.expected().saturating_mul(bursts.size as u64),
+            State::Poisson(arrivals) => arrivals.expected(),
+            _ => 0,
+        }
     }
 
     /// When the next job starts; `None` when there is none.
@@ -234,6 +247,23 @@ impl Arrivals {
         arrivals
     }
 
+    /// About how many are still to come.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an estimate"
+    )]
+    fn expected(&self) -> u64 {
+        let Some(next) = self.next else { return 0 };
+        let left = self.end.since(next).as_ps();
+        match self.gap {
+            Gap::Never => 1,
+            Gap::Fixed(period) => left.div_ceil(period.as_ps().max(1)),
+            Gap::Exponential(mean_ps) => (left as f64 / mean_ps) as u64,
+        }
+    }
+
     fn advance(&mut self, random: &mut Random) {
         let gap = match self.gap {
             Gap::Never => None,
@@ -244,6 +274,9 @@ impl Arrivals {
         self.next = next.filter(|&next| next < self.end);
     }
 }
+
+/// The most flows of a table: each keeps its result in memory, and so many take some hundred gigabytes.
+const FLOWS_MAX: u64 = 1 << 30;
 
 const PS_PER_SECOND: u128 = 1_000_000_000_000;
 

@@ -363,6 +363,8 @@ fn what_cannot_be_generated_is_refused() {
     assert_eq!(refuse(Traffic::Incast(incast(4, Repeat::Once))), Fault::TooFewHosts { need: 5, have: 4 });
     assert_eq!(refuse(Traffic::Incast(incast(0, Repeat::Once))), Fault::Zero("senders"));
     assert_eq!(refuse(Traffic::Incast(incast(1, Repeat::Every(Span::ZERO)))), Fault::Zero("every"));
+    let often = Incast { until: Some(at(1_000)), ..incast(3, Repeat::Every(Span::from_ps(1))) };
+    assert_eq!(refuse(Traffic::Incast(often)), Fault::TooManyFlows(2_970_000_000));
     let unending = Incast { until: None, ..incast(1, Repeat::Load(half)) };
     assert_eq!(refuse(Traffic::Incast(unending)), Fault::Unbounded("until"));
 
