@@ -257,6 +257,8 @@ fn a_key_with_dots_is_varied_in_quotes_and_what_is_printed_runs_when_pasted() {
     let output = scratch.roci(&["tune", "small.toml", "--vary", "traffic.senders=2,4"]);
     let told = text(&output.stderr);
     assert!(told.contains("has one entry, with the index 0: write `traffic.0.senders`"), "{told}");
+    let output = scratch.roci(&["run", "small.toml", "--set", "at.set.\"switch.ecn.kmin\"=9KB"]);
+    assert!(text(&output.stderr).contains(&format!("write `{key}`")), "{}", text(&output.stderr));
 }
 
 #[test]

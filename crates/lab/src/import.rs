@@ -56,11 +56,13 @@ pub fn import(file: &Path, beside: &Path) -> Result<Imported, ConfigError> {
     let _ = writeln!(made.text, "name = \"{}\"", name.replace(['"', '\\', '/'], "-"));
     made.stop()?;
     let _ = writeln!(made.text, "\n[topology]\nkind = \"hpcc\"\nfile = \"{}\"", shown(&topology_file));
-    made.switch(graph)?;
+    let flows = std::fs::read_to_string(&flow_file)
+        .map_err(|error| ConfigError::said(format!("{}: {error}", flow_file.display())))?;
+    made.switch(graph, &groups(&flows))?;
     made.payload()?;
     made.transport(graph)?;
     let _ = writeln!(made.text, "\n[[traffic]]\nkind = \"hpcc\"\nfile = \"{}\"", shown(&flow_file));
-    made.faults(graph)?;
+    made.faults(graph, !topology.loss.is_empty())?;
     made.leave_out();
     let Made { notes, text, .. } = made;
     let mut scenario = format!("# From {}, a configuration of HPCC's simulator.\n", one_line(file));
@@ -75,6 +77,14 @@ pub fn import(file: &Path, beside: &Path) -> Result<Imported, ConfigError> {
 fn one_line(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default();
     name.to_string_lossy().replace(char::is_control, " ")
+}
+
+/// The priority groups of a flow file; what is no flow there, the scenario's reader tells.
+fn groups(flows: &str) -> BTreeSet<u8> {
+    let mut lines = flows.lines().filter(|line| !line.trim().is_empty());
+    let count = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or(0);
+    let group = |line: &str| line.split_whitespace().nth(2)?.parse().ok().filter(|group| *group < 8);
+    lines.take(count).filter_map(group).collect()
 }
 
 /// The file that `key` names, where it is.
@@ -118,7 +128,7 @@ impl Made {
     }
 
     fn stop(&mut self) -> Result<(), ConfigError> {
-        let Some((_, seconds)) = self.config.number("SIMULATOR_STOP_TIME")? else { return Ok(()) };
+        let (_, seconds) = self.config.number("SIMULATOR_STOP_TIME")?.unwrap_or((0, 3.01));
         if seconds > 0.0 && seconds <= 4503.0 {
             let _ = writeln!(self.text, "stop = \"{seconds}s\"");
         } else {
@@ -128,7 +138,13 @@ impl Made {
     }
 
     fn payload(&mut self) -> Result<(), ConfigError> {
-        let Some((_, payload)) = self.config.whole("PACKET_PAYLOAD_SIZE")? else { return Ok(()) };
+        let Some((line, payload)) = self.config.whole("PACKET_PAYLOAD_SIZE")? else { return Ok(()) };
+        if payload == 0 {
+            return Err(ConfigError::at(
+                line,
+                "PACKET_PAYLOAD_SIZE 0: packets carry at least an octet".into(),
+            ));
+        }
         self.payload = u32::try_from(payload).unwrap_or(u32::MAX).clamp(1, 4096);
         if u64::from(self.payload) != payload {
             self.note(format!("PACKET_PAYLOAD_SIZE {payload}: RoCEv2's packets carry up to 4096 octets"));
@@ -136,21 +152,18 @@ impl Made {
         Ok(())
     }
 
-    fn switch(&mut self, graph: &Graph) -> Result<(), ConfigError> {
+    fn switch(&mut self, graph: &Graph, groups: &BTreeSet<u8>) -> Result<(), ConfigError> {
         self.text.push_str("\n[switch]\n");
         let (_, megabytes) = self.config.whole("BUFFER_SIZE")?.unwrap_or((0, 16));
         let _ = writeln!(self.text, "buffer = \"{megabytes}MiB\"");
-        if self.config.flag("ACK_HIGH_PRIO")?.unwrap_or(false) {
-            self.text.push_str("classes = { ack = 7 }\n");
-        }
+        self.classes(groups)?;
         if self.config.flag("ENABLE_PFC")?.unwrap_or(true) {
-            // The shift of 3, the reserve and the resume offset of its switch-mmu, and headroom of 3 · rate · delay.
+            // The shift of 3, the reserve and the resume offset of its switch-mmu.
             self.text.push_str(
-                "pfc = { alpha = \"1/8\", reserve = \"4KB\", resume = \"3KB\", headroom = \"usual\" }\n",
+                "pfc = { alpha = \"1/8\", reserve = \"4KiB\", resume = \"3KiB\", headroom = \"usual\" }\n",
             );
-            let hosts: BTreeSet<_> = graph.host_rates().into_iter().collect();
             let fastest = graph.fastest_rates().into_iter().max();
-            if fastest > hosts.first().copied() {
+            if fastest > graph.host_rates().first().copied() {
                 self.note(
                     "Ports faster than hosts' pause later there, at twice the share of the buffer for each doubling of the rate; \
                      here all have 1/8: [[switch.on]] says otherwise for some switches",
@@ -167,6 +180,33 @@ impl Made {
             return Ok(());
         }
         self.thresholds(graph)
+    }
+
+    /// The priorities of flows, of which all but 0 are lossless there, and of what answers them: a mark is told in an acknowledgement, which
+    /// queues with data unless it goes first.
+    fn classes(&mut self, groups: &BTreeSet<u8>) -> Result<(), ConfigError> {
+        let data = groups.first().copied().unwrap_or(3);
+        let first = self.config.flag("ACK_HIGH_PRIO")?.unwrap_or(false);
+        let answers = if first { 7 } else { data };
+        let lossless: Vec<String> =
+            groups.iter().filter(|group| **group > 0).map(|group| group.to_string()).collect();
+        let pause = if groups.is_empty() { "3".to_owned() } else { lossless.join(", ") };
+        let _ = writeln!(
+            self.text,
+            "classes = {{ data = {data}, ack = {answers}, cnp = {answers}, pause = [{pause}] }}"
+        );
+        if first {
+            self.note("ACK_HIGH_PRIO: acknowledgements go first in switches too, and not at hosts alone");
+        }
+        if groups.len() > 1 {
+            self.note("Flows of several priority groups: switches serve them in turn there, and the highest first here; switch.ets has shares");
+        }
+        if groups.contains(&0) {
+            self.note(
+                "Flows of priority group 0: what cannot be lost there is lossy here, on the lowest priority",
+            );
+        }
+        Ok(())
     }
 
     /// The three maps by rate, of the rates that switches' ports have.
@@ -222,10 +262,8 @@ impl Made {
         let _ = writeln!(self.text, "\n[nic]\nmtu = {}\n\n[transport]", self.payload);
         let recovery = if self.config.flag("ENABLE_IRN")?.unwrap_or(false) { "irn" } else { "go-back-n" };
         let _ = writeln!(self.text, "recovery = \"{recovery}\"");
-        if let Some((_, every)) = self.config.whole("L2_ACK_INTERVAL")?
-            && every > 1
-        {
-            let _ = writeln!(self.text, "ack_every = {every}");
+        if self.config.whole("L2_ACK_INTERVAL")?.is_some_and(|(_, octets)| octets > self.payload.into()) {
+            self.note("L2_ACK_INTERVAL: each packet is acknowledged, as there behind the first interval: it counts octets");
         }
         if self.config.flag("L2_BACK_TO_ZERO")?.unwrap_or(false) {
             self.note(
@@ -239,6 +277,9 @@ impl Made {
             self.note("GLOBAL_T 0: windows and round trips are those of the farthest hosts for all flows");
         }
         let law = self.law(&paths)?;
+        if law == "hpcc" && !(has_window && self.config.flag("VAR_WIN")?.unwrap_or(false)) {
+            self.note("HAS_WIN and VAR_WIN: HPCC has its window here, which follows its rate");
+        }
         if law != "hpcc" && has_window {
             let packets = paths.octets.div_ceil(self.payload.into()).max(1);
             let _ = writeln!(self.text, "max_in_flight = {packets}    # HAS_WIN: {} octets", paths.octets);
@@ -256,22 +297,44 @@ impl Made {
         let [slow, fast] = [self.config.rate("RATE_AI")?, self.config.rate("RATE_HAI")?];
         let steps = self.config.rate("DCTCP_RATE_AI")?.unwrap_or(BitsPerSec::from_mbps(1000));
         let g = self.config.number("EWMA_GAIN")?;
-        let t = paths.round_trip.clamp(Span::from_micros(1), Span::from_millis(1));
+        // What `base_rtt` of these laws can be.
+        let longest = if mode == 8 { Span::from_millis(67) } else { Span::from_millis(1) };
+        let t = paths.round_trip.clamp(Span::from_micros(1), longest);
+        if t != paths.round_trip && matches!(mode, 3 | 8) {
+            self.note(format!(
+                "The longest round trip is {}: base_rtt is {t}, and steps are those of that",
+                paths.round_trip
+            ));
+        }
+        if self.config.flag("RATE_BOUND")? == Some(false) {
+            self.note("RATE_BOUND 0: flows are paced by their laws here, and do not send at the link's rate within a window");
+        }
+        let preset = match mode {
+            1 => &["EWMA_GAIN", "RP_TIMER", "RATE_AI", "RATE_HAI"][..],
+            3 => &["RATE_AI"],
+            7 => &["RATE_AI", "RATE_HAI"],
+            _ => &["EWMA_GAIN"],
+        };
+        let missing: Vec<&str> = preset.iter().copied().filter(|key| !self.config.has(key)).collect();
+        if !missing.is_empty() {
+            self.note(format!("Missing: {}; the law's preset `hpcc` has a value", missing.join(", ")));
+        }
         let octets = |rate: BitsPerSec| (rate.0 as f64 * t.as_secs_f64() / 8.0).round().max(1.0);
         let mut keys = Vec::new();
         let law = match mode {
             1 => {
-                let times = ["ALPHA_RESUME_INTERVAL", "RATE_DECREASE_INTERVAL", "RP_TIMER"];
-                for (key, of) in times.into_iter().zip(["alpha_timer", "decrease_interval", "increase_timer"])
-                {
-                    if let Some((_, micros)) = self.config.number(key)? {
-                        keys.push(format!("{of} = \"{micros}us\""));
-                    }
+                // Those of its `third.cc` where they are missing; one has none there.
+                for (key, of, default) in [
+                    ("ALPHA_RESUME_INTERVAL", "alpha_timer", Some(55.0)),
+                    ("RATE_DECREASE_INTERVAL", "decrease_interval", Some(4.0)),
+                    ("RP_TIMER", "increase_timer", None),
+                ] {
+                    let given = self.config.number(key)?.map(|(_, micros)| micros);
+                    keys.extend(given.or(default).map(|micros| format!("{of} = \"{micros}us\"")));
                 }
                 keys.extend(g.map(|(_, g)| format!("g = {g}")));
-                if let Some((_, times)) = self.config.whole("FAST_RECOVERY_TIMES")? {
-                    keys.push(format!("threshold = {times}"));
-                }
+                let (_, times) = self.config.whole("FAST_RECOVERY_TIMES")?.unwrap_or((0, 5));
+                keys.push(format!("threshold = {times}"));
                 keys.extend(slow.map(|rate| format!("rai = \"{rate}\"")));
                 keys.extend(fast.map(|rate| format!("rhai = \"{rate}\"")));
                 keys.push(format!("rmin = \"{least}\""));
@@ -279,17 +342,19 @@ impl Made {
                 "dcqcn"
             }
             3 => {
-                if let Some((_, eta)) = self.config.number("U_TARGET")? {
-                    keys.push(format!("eta = {eta}"));
-                }
-                if let Some((_, stages)) = self.config.whole("MI_THRESH")? {
-                    keys.push(format!("max_stage = {stages}"));
-                }
+                let (_, eta) = self.config.number("U_TARGET")?.unwrap_or((0, 0.95));
+                let (_, stages) = self.config.whole("MI_THRESH")?.unwrap_or((0, 5));
+                keys.push(format!("eta = {eta}, max_stage = {stages}"));
                 keys.push(format!("base_rtt = \"{t}\""));
                 keys.extend(slow.map(|rate| format!("w_ai = \"{}B\"", octets(rate))));
                 keys.push(format!("wmin = \"{}B\"", octets(least)));
                 if self.config.flag("MULTI_RATE")?.unwrap_or(true) {
                     self.note("MULTI_RATE: one window for the fullest link, as in the paper, and not one for each link");
+                }
+                if self.config.flag("SAMPLE_FEEDBACK")?.unwrap_or(false) {
+                    self.note(
+                        "SAMPLE_FEEDBACK: each acknowledgement has its telemetry read, as in the paper",
+                    );
                 }
                 if self.config.flag("FAST_REACT")? == Some(false) {
                     self.note("FAST_REACT 0: the window answers each acknowledgement, as in the paper");
@@ -306,6 +371,9 @@ impl Made {
                 keys.extend(g.map(|(_, g)| format!("g = {g}")));
                 keys.push(format!("base_rtt = \"{t}\""));
                 keys.push(format!("step = \"{}B\"", octets(steps)));
+                if self.config.has("MIN_RATE") {
+                    self.note("MIN_RATE: DCTCP's least window is a packet");
+                }
                 "dctcp"
             }
             mode => {
@@ -323,7 +391,8 @@ impl Made {
         Ok(law)
     }
 
-    fn faults(&mut self, graph: &Graph) -> Result<(), ConfigError> {
+    /// `has_losses`: the topology file gives some links losses.
+    fn faults(&mut self, graph: &Graph, has_losses: bool) -> Result<(), ConfigError> {
         let loss = self.config.number("ERROR_RATE_PER_LINK")?.map_or(0.0, |(_, loss)| loss);
         let down = self.config.numbers("LINK_DOWN")?;
         let [after, a, b] = match down[..] {
@@ -339,6 +408,11 @@ impl Made {
         self.text.push_str("\n[faults]\n");
         if loss > 0.0 {
             let _ = writeln!(self.text, "loss = {loss}");
+            if has_losses {
+                self.note(
+                    "ERROR_RATE_PER_LINK: links that the topology file gives losses of their own have both",
+                );
+            }
         }
         if after > 0.0 {
             let name = |node: f64| {

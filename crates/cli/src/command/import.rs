@@ -22,7 +22,8 @@ pub(crate) fn import(arguments: &Import) -> Result<(), Failure> {
     let imported = import::import(config, beside).map_err(|error| refused(&error))?;
     let named = path.display().to_string();
     // What cannot run is said now, and not left behind.
-    Scenario::parse(&imported.scenario, &named, &[]).map_err(|error| refused(&error))?;
+    Scenario::parse(&imported.scenario, &named, &[])
+        .map_err(|error| refused(&format!("what it says makes no scenario, and none is written: {error}")))?;
     std::fs::write(&path, &imported.scenario).map_err(|error| {
         Failure::Run(format!("cannot write {named}: {error}; name another file with --out"))
     })?;

@@ -102,7 +102,9 @@ int main(int, char** arguments) {
         InetSocketAddress there(receiver, 1000 + sender);
         ApplicationContainer sink = PacketSinkHelper("ns3::TcpSocketFactory", there).Install(hosts.Get(0));
         sink.Get(0)->TraceConnectWithoutContext("Rx", MakeCallback(&Received));
-        BulkSendHelper("ns3::TcpSocketFactory", there).Install(hosts.Get(sender)).Start(NanoSeconds(1000 * sender));
+        BulkSendHelper bulk("ns3::TcpSocketFactory", there);
+        bulk.SetAttribute("SendSize", UintegerValue(packet - kHeaders)); // a segment in one piece
+        bulk.Install(hosts.Get(sender)).Start(NanoSeconds(1000 * sender));
     }
     Simulator::Stop(stop);
     std::clock_t begun = std::clock();

@@ -210,7 +210,7 @@ impl DeviceInner {
         }
     }
 
-    /// Calls `with` for each queue pair but RDMA-CM's, or for one, and with the time; whether there was any.
+    /// Calls `with` for each queue pair, or for one, and with the time; whether there was any.
     fn each(&self, only: Option<Qpn>, mut with: impl FnMut(&mut Core, &Entry, u32, &Law, Instant)) -> bool {
         let mut found = false;
         for cell in &self.cells {
@@ -228,11 +228,9 @@ impl DeviceInner {
                 for place in places {
                     // Taken out for the while, so that the engine beside it can be asked.
                     let Some(entry) = shard.core.entries[place as usize].take() else { continue };
-                    if only.is_some() || entry.qpn != MANAGEMENT {
-                        found = true;
-                        let law = self.laws.get(usize::from(entry.law)).unwrap_or(&Law::None);
-                        with(&mut shard.core, &entry, place, law, now);
-                    }
+                    found = true;
+                    let law = self.laws.get(usize::from(entry.law)).unwrap_or(&Law::None);
+                    with(&mut shard.core, &entry, place, law, now);
                     shard.core.entries[place as usize] = Some(entry);
                 }
                 cell.nudge(&shard, now);
@@ -244,10 +242,26 @@ impl DeviceInner {
         found
     }
 
+    /// The same, but of all without RDMA-CM's.
+    fn each_own(
+        &self,
+        only: Option<Qpn>,
+        mut with: impl FnMut(&mut Core, &Entry, u32, &Law, Instant),
+    ) -> bool {
+        let mut found = false;
+        self.each(only, |core, entry, place, law, now| {
+            if only.is_some() || entry.qpn != MANAGEMENT {
+                found = true;
+                with(core, entry, place, law, now);
+            }
+        });
+        found
+    }
+
     fn read(&self, only: Option<Qpn>, name: Option<&str>) -> Result<String, String> {
         let (mut text, mut known) = (String::new(), false);
         let mut names = BTreeSet::new();
-        let found = self.each(only, |core, entry, place, law, now| {
+        let found = self.each_own(only, |core, entry, place, law, now| {
             let qpn = entry.qpn.get();
             let mut tell = |law: &str, register: &str, value: &str| {
                 if name.is_some_and(|name| name != register) && !names.contains(register) {
@@ -286,7 +300,7 @@ impl DeviceInner {
         let (mut taken, mut wrong, mut remark) = (false, None, String::new());
         let mut fallen = Vec::new();
         let mut names = BTreeSet::new();
-        let found = self.each(only, |core, entry, place, law, now| {
+        let found = self.each_own(only, |core, entry, place, law, now| {
             if only.is_none() && !law.registers().iter().any(|register| register.name == name) {
                 let writable = law.registers().iter().filter(|register| register.writable);
                 names.extend(writable.map(|register| register.name.to_owned()));

@@ -1,5 +1,6 @@
 //! Why a test did not come to its end, in words that say what can be done.
 
+use crate::Mtu;
 use crate::cm::CmError;
 use crate::memory::{LentError, RegionError};
 use crate::queue_pair::QueuePairError;
@@ -91,8 +92,8 @@ pub enum PerfError {
     },
     /// A request failed, and no packet of any queue pair was ever acknowledged: the ends talk over TCP, and the data take another way.
     #[error(
-        "no packet of ours was answered: is UDP port 4791 open both ways, and does the path carry {octets} octets of payload in a packet (-m asks for \
-         fewer)? Queue pair {:#08x} ended with {unanswered}", .qpn.get(),
+        "no packet of ours was answered: is UDP port 4791 open both ways{}? Queue pair {:#08x} ended with {unanswered}", carries(*octets),
+        .qpn.get(),
         unanswered = Status::TransportRetryCounterExceeded
     )]
     Unanswered {
@@ -201,6 +202,14 @@ fn longer(status: Status) -> &'static str {
     }
 }
 
+/// What to ask where packets are longer than the least that any link carries.
+fn carries(octets: u32) -> String {
+    if octets <= Mtu::Mtu256.octets().into() {
+        return String::new();
+    }
+    format!(", and does the path carry {octets} octets of payload in a packet (-m asks for fewer)")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,5 +221,12 @@ mod tests {
             assert!(told.starts_with(&format!("{address} does not answer")), "{told}");
             assert_eq!(told.ends_with("unless it is told this one (-d)"), hints, "{told}");
         }
+    }
+
+    #[test]
+    fn only_packets_that_some_link_may_not_carry_are_asked_about() {
+        let told = |octets| PerfError::Unanswered { qpn: Qpn::new(0x11), octets }.to_string();
+        assert!(told(4096).contains("does the path carry 4096 octets"), "{}", told(4096));
+        assert!(told(256).contains("open both ways? Queue pair 0x000011 ended"), "{}", told(256));
     }
 }

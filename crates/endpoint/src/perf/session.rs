@@ -550,7 +550,7 @@ mod tests {
             still_there(error, &Options { rdma_cm, ..Options::new(test) }).to_string()
         };
         let late = why(false);
-        assert!(["in time", "-u", "-q", "-o", "0x7"].iter().all(|part| late.contains(part)), "{late}");
+        assert!(["in time", "-u", "-q", "-o", "0x000007"].iter().all(|part| late.contains(part)), "{late}");
         assert!(why(true).contains("no longer answers"), "of RDMA-CM nobody takes leave");
     }
 

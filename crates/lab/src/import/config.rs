@@ -24,7 +24,7 @@ impl ConfigError {
 }
 
 /// Keys that say what is written, how fast, and how it looks; nothing that happens in a run depends on them.
-const OF_OUTPUT: [&str; 17] = [
+const OF_OUTPUT: [&str; 16] = [
     "TRACE_FILE",
     "TRACE_OUTPUT_FILE",
     "FCT_OUTPUT_FILE",
@@ -42,7 +42,6 @@ const OF_OUTPUT: [&str; 17] = [
     "DATA_RATE",
     "LINK_DELAY",
     "PAUSE_TIME",
-    "RATE_BOUND",
 ];
 
 /// Keys of laws, which are read where theirs is chosen.
@@ -68,7 +67,7 @@ pub(super) struct Config {
 impl Config {
     pub(super) fn new(text: &str) -> Self {
         let mut lines = BTreeMap::new();
-        for (index, line) in text.lines().enumerate() {
+        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace().map(str::to_owned);
             if let Some(key) = words.next() {
                 lines.insert(key, (index + 1, words.collect()));
@@ -80,6 +79,11 @@ impl Config {
     fn words(&mut self, key: &str) -> Option<(usize, Vec<String>)> {
         self.read.insert(key.to_owned());
         self.lines.get(key).cloned()
+    }
+
+    /// Whether `key` is there.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.lines.contains_key(key)
     }
 
     /// The one word behind `key`.
@@ -116,8 +120,9 @@ impl Config {
 
     pub(super) fn rate(&mut self, key: &str) -> Result<Option<BitsPerSec>, ConfigError> {
         let Some((line, word)) = self.text(key)? else { return Ok(None) };
-        let rate = word.parse().map_err(|error| ConfigError::at(line, format!("{key} {word}: {error}")))?;
-        Ok(Some(rate))
+        // A bare number is one of bit/s, as ns-3 reads it.
+        let rate = word.parse().map(BitsPerSec).or_else(|_| word.parse());
+        Ok(Some(rate.map_err(|error| ConfigError::at(line, format!("{key} {word}: {error}")))?))
     }
 
     /// All numbers behind `key`; none where it is not there.

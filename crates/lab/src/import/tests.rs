@@ -69,7 +69,10 @@ fn a_configuration_of_each_law_is_a_scenario() {
 #[test]
 fn all_that_can_be_left_out_has_a_default() {
     let Imported { scenario, notes } = Files::new("").scenario();
-    assert!(scenario.contains("law = \"dcqcn\""), "{scenario}");
+    let law = "law = \"dcqcn\", preset = \"hpcc\", alpha_timer = \"55us\", decrease_interval = \"4us\", threshold = 5";
+    assert!(scenario.contains(law) && scenario.contains("stop = \"3.01s\""), "{scenario}");
+    let missing = "Missing: EWMA_GAIN, RP_TIMER, RATE_AI, RATE_HAI;";
+    assert!(notes.iter().any(|note| note.starts_with(missing)), "{notes:?}");
     assert!(notes.iter().any(|note| note.starts_with("No KMIN_MAP")), "{notes:?}");
 }
 
@@ -108,6 +111,42 @@ fn what_is_not_carried_over_is_told() {
 }
 
 #[test]
+fn what_changes_a_run_of_hpcc_and_a_scenario_does_not_say_is_told() {
+    let config = "CC_MODE 3\nVAR_WIN 0\nSAMPLE_FEEDBACK 1\nRATE_BOUND 0\nL2_ACK_INTERVAL 4000\nMULTI_RATE 1\nFAST_REACT 0\n";
+    let Imported { scenario, notes } = Files::new(config).scenario();
+    for key in [
+        "HAS_WIN and VAR_WIN",
+        "SAMPLE_FEEDBACK",
+        "RATE_BOUND",
+        "L2_ACK_INTERVAL",
+        "MULTI_RATE",
+        "FAST_REACT",
+    ] {
+        assert!(notes.iter().any(|note| note.starts_with(key)), "{key}: {notes:?}");
+    }
+    assert!(
+        !scenario.contains("ack_every"),
+        "it counts octets, and packets behind the first are all answered"
+    );
+}
+
+#[test]
+fn priority_groups_of_flows_are_lossless_and_marks_are_told_among_them() {
+    let files = Files::new("RATE_AI 50000000\n");
+    let of = |flows: &str| {
+        std::fs::write(files.0.join("flow.txt"), flows).unwrap();
+        files.scenario()
+    };
+    let Imported { scenario, notes } = of("2\n0 2 5 100 100000 2.0\n1 2 5 100 50000 2.00001\n0 2 4 1 1 3\n");
+    assert!(scenario.contains("classes = { data = 5, ack = 5, cnp = 5, pause = [5] }"), "{scenario}");
+    assert!(!notes.iter().any(|note| note.contains("priority group")), "{notes:?}");
+    assert!(scenario.contains("rai = \"50Mb/s\""), "a bare number is one of bit/s: {scenario}");
+    let Imported { scenario, notes } = of("2\n0 2 3 100 100000 2.0\n1 2 0 100 50000 2.00001\n");
+    assert!(scenario.contains("pause = [3]"), "{scenario}");
+    assert_eq!(notes.iter().filter(|note| note.contains("priority group")).count(), 2, "{notes:?}");
+}
+
+#[test]
 fn the_window_is_what_the_longest_path_carries_in_its_round_trip() {
     // 4 us each way and 1000 octets on 25, 100 and 25 Gb/s: 8.72 us, in which 25 Gb/s carry 27,250 octets.
     let Imported { scenario, .. } = Files::new("CC_MODE 1\nHAS_WIN 1\n").scenario();
@@ -118,7 +157,8 @@ fn the_window_is_what_the_longest_path_carries_in_its_round_trip() {
 fn what_is_wrong_is_named_with_its_line_and_what_to_do() {
     assert!(refused("CC_MODE 10\n").starts_with("line 3: CC_MODE 10 is not known; take 1 (DCQCN), 3 (HPCC)"));
     assert!(refused("BUFFER_SIZE big\n").starts_with("line 3: BUFFER_SIZE: \"big\" is no whole number"));
-    assert!(refused("RATE_AI 5\n").starts_with("line 3: RATE_AI 5: "));
+    assert!(refused("RATE_AI fast\n").starts_with("line 3: RATE_AI fast: "));
+    assert!(refused("PACKET_PAYLOAD_SIZE 0\n").starts_with("line 3: PACKET_PAYLOAD_SIZE 0"));
     assert!(
         refused("KMAX_MAP 2 25000000000 400\n")
             .starts_with("line 3: KMAX_MAP counts \"2\" rates, and 2 values")

@@ -114,10 +114,10 @@ impl RegisterWrite {
                 ));
             }
             if let Some(index) = of_table {
-                let of_laws = entries.iter().any(|entry| !thresholds::is_of_switches(&entry.key));
-                if !of_laws {
-                    let message = format!("`{}` belongs to no table of traffic", entries[0].key);
-                    return Err(table.refuse("traffic", message, "name `switches`, or leave `traffic` out"));
+                if let Some(entry) = entries.iter().find(|entry| thresholds::is_of_switches(&entry.key)) {
+                    let message = format!("`{}` belongs to no table of traffic", entry.key);
+                    let remedy = "give it an `[[at]]` of its own, which names `switches` or none, or leave `traffic` out";
+                    return Err(table.refuse("traffic", message, remedy));
                 }
                 traffic.set_apart(table, index, common)?;
             }

@@ -288,6 +288,10 @@ fn places(items: &[Node], list: &str, rest: &[&str]) -> String {
         1 if rest.iter().all(|part| part.parse::<usize>().is_err())
             && (rest.len() == 1 || items[0].has(rest[0])) =>
         {
+            // A part with dots of its own needs its quotes again.
+            let quoted =
+                |part: &&str| if part.contains('.') { format!("\"{part}\"") } else { (*part).to_owned() };
+            let rest: Vec<String> = rest.iter().map(quoted).collect();
             format!("`{list}` has one entry, with the index 0: write `{list}.0.{}`", rest.join("."))
         }
         1 => format!("`{list}` has one entry, with the index 0{names}"),

@@ -148,7 +148,17 @@ impl Range {
         let ends = [number_of(number)?, base(greatest, of_greatest)? / one];
         let either = |sign: &[char]| least.contains(sign) || greatest.contains(sign);
         let form = match kind_of_unit {
-            Kind::Number if least.starts_with("1/") && greatest.starts_with("1/") => Form::Part,
+            Kind::Number if least.starts_with("1/") && greatest.starts_with("1/") => {
+                // Others are no parts that the ends could be among.
+                let are_whole = [least, greatest].into_iter().all(|end| end[2..].parse::<u32>().is_ok());
+                are_whole.then_some(Form::Part)?
+            }
+            // Of whole ones as of any other: what is counted has no parts.
+            Kind::Number
+                if either(&['e', 'E']) && ends.iter().all(|end| *end >= 1.0 && end.fract() == 0.0) =>
+            {
+                Form::Whole
+            }
             Kind::Number if either(&['e', 'E']) => Form::Exponent,
             Kind::Number if !either(&['.', '/']) => Form::Whole,
             _ => Form::Decimal,
@@ -284,6 +294,8 @@ mod tests {
         assert_eq!(values("g=1/8..1/2"), ["1/8", "1/5", "1/3", "1/2", "1/2"]);
         assert_eq!(values("ber=1e-7..1e-3"), ["1e-7", "1e-6", "1e-5", "1e-4", "1e-3"]);
         assert_eq!(values("ber=1e-7..3.0E-7"), ["1e-7", "1.5e-7", "2e-7", "2.5e-7", "3e-7"]);
+        assert_eq!(values("threshold=1e0..1e2"), ["1", "3", "10", "32", "100"], "whole ones are counted");
+        assert!(Knob::read("g=1/3.5..1/2").is_err(), "no part of one");
         assert_eq!(values("a=3/4..15/16"), ["0.75", "0.797", "0.844", "0.891", "0.9375"]);
         assert_eq!(values("a=0.001..1/10"), ["0.001", "0.0032", "0.01", "0.032", "0.1"]);
     }
