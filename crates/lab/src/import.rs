@@ -9,6 +9,7 @@ mod paths;
 
 pub use config::ConfigError;
 
+use crate::traffic::spec::{Common, HpccFlows};
 use config::Config;
 use paths::{Paths, longest};
 use roci_fabric::graph::Graph;
@@ -27,8 +28,8 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// Where flow files begin, and what `LINK_DOWN` counts from.
-const BEGINNING: Span = Span::from_secs(2);
+/// Where flow files begin, and what `LINK_DOWN` counts from, in us.
+const BEGINNING_US: f64 = 2e6;
 
 /// Makes a scenario of the configuration `file`, for a file in the folder `beside`.
 ///
@@ -44,10 +45,11 @@ pub fn import(file: &Path, beside: &Path) -> Result<Imported, ConfigError> {
     let name = file.file_stem().map_or("imported".into(), |stem| stem.to_string_lossy().into_owned());
     let topology_file = found(&mut config, "TOPOLOGY_FILE", file)?;
     let flow_file = found(&mut config, "FLOW_FILE", file)?;
-    let blamed =
-        |error: &dyn std::fmt::Display| ConfigError::said(format!("{}: {error}", topology_file.display()));
-    let topology = std::fs::read_to_string(&topology_file).map_err(|error| blamed(&error))?;
-    let topology = hpcc::read(&topology).map_err(|error| blamed(&error))?;
+    let blamed = |file: &Path, error: &dyn std::fmt::Display| {
+        ConfigError::said(format!("{}: {error}", file.display()))
+    };
+    let read = |file: &Path| std::fs::read_to_string(file).map_err(|error| blamed(file, &error));
+    let topology = hpcc::read(&read(&topology_file)?).map_err(|error| blamed(&topology_file, &error))?;
     let graph = &topology.graph;
     let mut made = Made { config, notes: Vec::new(), text: String::new(), payload: 1000 };
     let shown =
@@ -56,9 +58,9 @@ pub fn import(file: &Path, beside: &Path) -> Result<Imported, ConfigError> {
     let _ = writeln!(made.text, "name = \"{}\"", name.replace(['"', '\\', '/'], "-"));
     made.stop()?;
     let _ = writeln!(made.text, "\n[topology]\nkind = \"hpcc\"\nfile = \"{}\"", shown(&topology_file));
-    let flows = std::fs::read_to_string(&flow_file)
-        .map_err(|error| ConfigError::said(format!("{}: {error}", flow_file.display())))?;
-    made.switch(graph, &groups(&flows))?;
+    let flows = HpccFlows::read(&read(&flow_file)?, &graph.hosts, Common::default())
+        .map_err(|error| blamed(&flow_file, &error))?;
+    made.switch(graph, &flows.flows.iter().map(|flow| flow.priority).collect())?;
     made.payload()?;
     made.transport(graph)?;
     let _ = writeln!(made.text, "\n[[traffic]]\nkind = \"hpcc\"\nfile = \"{}\"", shown(&flow_file));
@@ -77,14 +79,6 @@ pub fn import(file: &Path, beside: &Path) -> Result<Imported, ConfigError> {
 fn one_line(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default();
     name.to_string_lossy().replace(char::is_control, " ")
-}
-
-/// The priority groups of a flow file; what is no flow there, the scenario's reader tells.
-fn groups(flows: &str) -> BTreeSet<u8> {
-    let mut lines = flows.lines().filter(|line| !line.trim().is_empty());
-    let count = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or(0);
-    let group = |line: &str| line.split_whitespace().nth(2)?.parse().ok().filter(|group| *group < 8);
-    lines.take(count).filter_map(group).collect()
 }
 
 /// The file that `key` names, where it is.
@@ -277,7 +271,7 @@ impl Made {
             self.note("GLOBAL_T 0: windows and round trips are those of the farthest hosts for all flows");
         }
         let law = self.law(&paths)?;
-        if law == "hpcc" && !(has_window && self.config.flag("VAR_WIN")?.unwrap_or(false)) {
+        if law == "hpcc" && !(has_window && varies) {
             self.note("HAS_WIN and VAR_WIN: HPCC has its window here, which follows its rate");
         }
         if law != "hpcc" && has_window {
@@ -319,7 +313,7 @@ impl Made {
         if !missing.is_empty() {
             self.note(format!("Missing: {}; the law's preset `hpcc` has a value", missing.join(", ")));
         }
-        let octets = |rate: BitsPerSec| (rate.0 as f64 * t.as_secs_f64() / 8.0).round().max(1.0);
+        let octets = |rate: BitsPerSec| rate.octets_in(t).max(1);
         let mut keys = Vec::new();
         let law = match mode {
             1 => {
@@ -419,11 +413,11 @@ impl Made {
                 let [host, switch] = ["h", "s"].map(|kind| format!("{kind}{node}"));
                 if graph.switches.contains(&switch) { switch } else { host }
             };
-            let from = BEGINNING.as_secs_f64() + after * 1e-6;
+            let from = BEGINNING_US + after;
             // Its routes change in the same instant.
             let _ = writeln!(
                 self.text,
-                "detect = \"0s\"\n[[faults.on]]\nlink = \"{}-{}\"\nfrom = \"{from}s\"\ndown = true",
+                "detect = \"0s\"\n[[faults.on]]\nlink = \"{}-{}\"\nfrom = \"{from}us\"\ndown = true",
                 name(a),
                 name(b)
             );

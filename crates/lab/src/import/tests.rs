@@ -83,7 +83,7 @@ fn a_link_that_goes_down_and_packets_that_are_lost_are_faults() {
     let faults = scenario.split("[faults]\n").nth(1).unwrap();
     assert_eq!(
         faults,
-        "loss = 0.001\ndetect = \"0s\"\n[[faults.on]]\nlink = \"s3-s4\"\nfrom = \"2.00015s\"\ndown = true\n"
+        "loss = 0.001\ndetect = \"0s\"\n[[faults.on]]\nlink = \"s3-s4\"\nfrom = \"2000150us\"\ndown = true\n"
     );
     assert!(scenario.contains("ecn = false"), "{scenario}");
 }
@@ -141,7 +141,7 @@ fn priority_groups_of_flows_are_lossless_and_marks_are_told_among_them() {
     assert!(scenario.contains("classes = { data = 5, ack = 5, cnp = 5, pause = [5] }"), "{scenario}");
     assert!(!notes.iter().any(|note| note.contains("priority group")), "{notes:?}");
     assert!(scenario.contains("rai = \"50Mb/s\""), "a bare number is one of bit/s: {scenario}");
-    let Imported { scenario, notes } = of("2\n0 2 3 100 100000 2.0\n1 2 0 100 50000 2.00001\n");
+    let Imported { scenario, notes } = of("# flows\n2\n0 2 3 100 100000 2.0\n1 2 0 100 50000 2.00001\n");
     assert!(scenario.contains("pause = [3]"), "{scenario}");
     assert_eq!(notes.iter().filter(|note| note.contains("priority group")).count(), 2, "{notes:?}");
 }
@@ -172,4 +172,8 @@ fn what_is_wrong_is_named_with_its_line_and_what_to_do() {
     assert!(
         refused("FLOW_FILE mix/none.txt\n").starts_with("line 3: FLOW_FILE: there is no mix/none.txt here")
     );
+    let files = Files::new("");
+    std::fs::write(files.0.join("flow.txt"), "1\n0 7 3 100 1 2.0\n").unwrap();
+    let told = files.import().unwrap_err().to_string();
+    assert!(told.contains("flow.txt: line 2: node 7 is not a host"), "{told}");
 }
