@@ -527,9 +527,9 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
 /// A line for each of `sums` with its `metrics`; with the name of its traffic, where it is of a part.
 fn summed(names: &Names<'_>, sums: &[Sum<'_>], metrics: &[Metric]) -> String {
     let traffic = sums.iter().any(|sum| sum.traffic.is_some()).then_some("traffic");
-    let first: Vec<&str> = names.headings().into_iter().chain(traffic).collect();
-    let header: Vec<&str> =
-        first.iter().copied().chain(metrics.iter().map(|metric| heading(*metric))).collect();
+    let figures: Vec<&str> = traffic.into_iter().chain(metrics.iter().map(|it| heading(*it))).collect();
+    let first = names.headings(&figures).len() + usize::from(traffic.is_some());
+    let header: Vec<&str> = names.headings(&figures).into_iter().chain(figures).collect();
     let mut table = table(&header);
     for sum in sums {
         let cell = |(metric, value): &(Metric, Option<Estimate>)| {
@@ -543,7 +543,7 @@ fn summed(names: &Names<'_>, sums: &[Sum<'_>], metrics: &[Metric]) -> String {
         let first = names.of(sum.label).into_iter().chain(sum.traffic).map(str::to_owned);
         table.add_row(first.chain(values.map(cell)));
     }
-    fit::fitted(&table, first.len())
+    fit::fitted(&table, first)
 }
 
 /// About how long something takes.

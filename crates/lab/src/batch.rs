@@ -337,7 +337,10 @@ impl Group {
             let path = folder.join("comparison-traffic.csv");
             output::write(&path, |file| report::write_traffic_csv(file, &shown))?;
         }
-        output::write(&folder.join("report.html"), |file| report::write_comparison(file, &self.title, &shown))
+        let names = self.names();
+        output::write(&folder.join("report.html"), |file| {
+            report::write_comparison(file, &self.title, &names, &shown)
+        })
     }
 
     /// What each configuration came to, over its seeds.

@@ -39,7 +39,8 @@ pub(super) fn side_by_side(names: &Names<'_>, sums: &[CollectiveSum<'_>]) -> Str
     }
     // Of one collective a configuration the name says nothing.
     let several = sums.windows(2).any(|two| two[0].label == two[1].label);
-    let first: Vec<&str> = names.headings().into_iter().chain(several.then_some("collective")).collect();
+    let first: Vec<&str> =
+        names.headings(&SIDE_BY_SIDE).into_iter().chain(several.then_some("collective")).collect();
     let mut table = table(&first.iter().copied().chain(SIDE_BY_SIDE).collect::<Vec<_>>());
     for sum in sums {
         let failed = if sum.failed > 0 { ", failed" } else { "" };

@@ -47,9 +47,10 @@ fn against_one(names: &Names<'_>, differences: &[Difference<'_>]) -> String {
 
 fn rows(names: &Names<'_>, differences: &[Difference<'_>], metrics: &[Metric]) -> String {
     let traffic = differences.iter().any(|it| it.traffic.is_some()).then_some("traffic");
-    let first: Vec<&str> = names.headings().into_iter().chain(traffic).collect();
-    let header: Vec<&str> =
-        first.iter().copied().chain(["seeds"]).chain(metrics.iter().map(|metric| heading(*metric))).collect();
+    let figures = ["seeds"].into_iter().chain(metrics.iter().map(|metric| heading(*metric)));
+    let figures: Vec<&str> = traffic.into_iter().chain(figures).collect();
+    let first = names.headings(&figures).len() + usize::from(traffic.is_some());
+    let header: Vec<&str> = names.headings(&figures).into_iter().chain(figures).collect();
     let mut table = table(&header);
     for it in differences {
         let values = it.values.iter().filter(|(metric, _)| metrics.contains(metric));
@@ -58,5 +59,5 @@ fn rows(names: &Names<'_>, differences: &[Difference<'_>], metrics: &[Metric]) -
         let first = names.of(it.label).into_iter().chain(it.traffic).map(str::to_owned);
         table.add_row(first.chain([it.seeds.to_string()]).chain(cells));
     }
-    fit::fitted(&table, first.len())
+    fit::fitted(&table, first)
 }

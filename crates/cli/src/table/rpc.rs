@@ -48,7 +48,7 @@ pub(super) fn side_by_side(names: &Names<'_>, sums: &[RpcSum<'_>]) -> String {
     if sums.is_empty() {
         return String::new();
     }
-    let first: Vec<&str> = names.headings().into_iter().chain(["requests"]).collect();
+    let first: Vec<&str> = names.headings(&SIDE_BY_SIDE).into_iter().chain(["requests"]).collect();
     let mut table = table(&first.iter().copied().chain(SIDE_BY_SIDE).collect::<Vec<_>>());
     for sum in sums {
         let first = names.of(sum.label).into_iter().chain([sum.name]).map(str::to_owned);

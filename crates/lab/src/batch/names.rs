@@ -7,16 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The columns that tell configurations apart.
 #[derive(Clone, Debug, Default)]
 pub struct Names<'a> {
-    /// What stands above each.
-    headings: Vec<&'a str>,
+    /// The key above each.
+    keys: Vec<&'a str>,
     /// What stands in them, by the label of the configuration.
     cells: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
 impl<'a> Names<'a> {
-    /// What stands above the columns: the last words of the keys of a sweep, else `run`.
-    pub fn headings(&self) -> Vec<&'a str> {
-        if self.headings.is_empty() { vec!["run"] } else { self.headings.clone() }
+    /// What stands above the columns: the last words of the keys of a sweep that tell them from one another and from the headings that
+    /// stand `beside` them, else `run`.
+    pub fn headings(&self, beside: &[&str]) -> Vec<&'a str> {
+        if self.keys.is_empty() {
+            return vec!["run"];
+        }
+        self.keys.iter().map(|key| shortest(key, &self.keys, beside)).collect()
+    }
+
+    /// Whether there is a column for each key of a sweep.
+    pub const fn are_keys(&self) -> bool {
+        !self.keys.is_empty()
     }
 
     /// What stands in them for the configuration `label`: its values, else the label itself.
@@ -35,12 +44,12 @@ impl Group {
         if first.is_empty() || !distinct || self.runs.iter().any(|run| keys(&run.values) != keys(first)) {
             return Names::default();
         }
-        let headings = first.iter().map(|(key, _)| shortest(key, first)).collect();
+        let keys = first.iter().map(|(key, _)| key.as_str()).collect();
         let cells = self
             .runs
             .iter()
             .map(|run| (run.label.as_str(), run.values.iter().map(|(_, value)| value.as_str()).collect()));
-        Names { headings, cells: cells.collect() }
+        Names { keys, cells: cells.collect() }
     }
 }
 
@@ -49,11 +58,11 @@ pub fn in_one_line(values: &[(String, String)]) -> String {
     values.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The fewest last words of `key` that no other of `keys` ends in; an index alone is no word.
-fn shortest<'a>(key: &'a str, keys: &[(String, String)]) -> &'a str {
+/// The fewest last words of `key` that no other of `keys` ends in, and that are none of those `beside`; an index alone is no word.
+fn shortest<'a>(key: &'a str, keys: &[&str], beside: &[&str]) -> &'a str {
     let is_of_another = |ending: &str| {
         let ends = |other: &str| other == ending || other.ends_with(&format!(".{ending}"));
-        keys.iter().any(|(other, _)| other != key && ends(other))
+        beside.contains(&ending) || keys.iter().any(|other| *other != key && ends(other))
     };
     let mut endings: Vec<&str> = overrides::dots(key).map(|(dot, _)| &key[dot + 1..]).collect();
     endings.reverse();
@@ -75,9 +84,22 @@ mod tests {
             "topology.leaves.0",
             "at.0.set.\"switch.ecn.kmin\"",
         ];
-        let all = keys.map(|key| (key.to_owned(), String::new()));
-        let told = keys.map(|key| shortest(key, &all));
+        let told = keys.map(|key| shortest(key, &keys, &[]));
         let written = "\"switch.ecn.kmin\"";
         assert_eq!(told, ["switch.ecn.kmin", "on.0.ecn.kmin", "load", "seed", "leaves.0", written]);
+    }
+
+    #[test]
+    fn headings_of_keys_differ_from_one_another_and_from_those_beside_them() {
+        let names = |keys| Names { keys, ..Names::default() };
+        let two = names(vec!["traffic.0.algorithm", "traffic.1.algorithm"]);
+        assert_eq!(two.headings(&[]), ["traffic.0.algorithm", "traffic.1.algorithm"]);
+        let one = names(vec!["traffic.0.algorithm", "seed"]);
+        assert_eq!(one.headings(&[]), ["algorithm", "seed"]);
+        assert_eq!(
+            one.headings(&["algorithm", "seed"]),
+            ["traffic.0.algorithm", "seed"],
+            "no longer one is left"
+        );
     }
 }

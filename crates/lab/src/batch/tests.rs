@@ -133,7 +133,7 @@ fn configurations_of_a_sweep_are_told_apart_by_their_values_below_the_keys_and_o
         set(&[("transport.control", "dcqcn,{ law = \"dcqcn\" },none"), ("switch.ecn.kmin", "10KB,20KB")]);
     let group = Group::of_sweep(&file.0, &[], &axes, &[1, 2]).unwrap();
     let names = group.names();
-    assert_eq!(names.headings(), ["control", "kmin"]);
+    assert_eq!(names.headings(&[]), ["control", "kmin"]);
     let told: Vec<_> = group.configurations().into_iter().map(|label| names.of(label)).collect();
     let dcqcn = "dcqcn preset=sigcomm15";
     let values = [
@@ -147,9 +147,45 @@ fn configurations_of_a_sweep_are_told_apart_by_their_values_below_the_keys_and_o
     assert_eq!(told, values);
     let group = Group::of_controls(&file.0, &[], "dcqcn,none", &[]).unwrap();
     let names = group.names();
-    assert_eq!((names.headings(), names.of("none")), (vec!["control"], vec!["none"]));
+    assert_eq!((names.headings(&[]), names.of("none")), (vec!["control"], vec!["none"]));
     let group = Group::of_seeds(&file.0, &set(&[("name", "one")]), &[1, 2]).unwrap();
-    assert_eq!((group.names().headings(), group.names().of("one")), (vec!["run"], vec!["one"]));
+    assert_eq!((group.names().headings(&[]), group.names().of("one")), (vec!["run"], vec!["one"]));
+}
+
+#[test]
+fn the_page_of_a_sweep_has_a_column_for_each_key_and_not_one_for_all_of_them() {
+    let file = File::new("page");
+    let axes = set(&[("switch.ecn.kmin", "10KB,20KB"), ("transport.timeout", "1ms,2ms")]);
+    let group = Group::of_sweep(&file.0, &[], &axes, &[1, 2]).unwrap();
+    let of = |run: &super::Run| Results { seed: run.seed, traffic: two_tables(), ..with_collective() };
+    let results: Vec<Results> = group.runs.iter().map(of).collect();
+    let folder = std::env::temp_dir().join(format!("roci-batch-page-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    group.write_comparison(&folder, &results).unwrap();
+    let html = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let (_, data) = html.split_once("type=\"application/json\">").unwrap();
+    let page: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let mut tables = 0;
+    for section in page["sections"].as_array().unwrap().iter().filter(|it| !it["table"].is_null()) {
+        let row = section["table"]["rows"].as_array().unwrap().last().unwrap().as_array().unwrap();
+        assert_eq!(section["names"], serde_json::json!(["kmin", "timeout"]), "{section}");
+        let columns = section["table"]["columns"].as_array().unwrap().len();
+        assert_eq!(row.len(), 2 + columns, "{section}");
+        match section["title"].as_str() {
+            Some("Comparison") => {
+                assert_eq!((&row[0]["text"], &row[1]), (&"20KB".into(), &"2ms".into()));
+                let href = "switch.ecn.kmin=20KB-transport.timeout=2ms-seed=2/report.html";
+                assert_eq!((&row[0]["href"], &row[2]), (&href.into(), &2.0.into()));
+            }
+            _ => assert_eq!(row[..2], ["20KB", "2ms"], "{section}"),
+        }
+        if section["table"]["columns"][0][0] == "against" {
+            assert_eq!(row[2], "kmin=10KB timeout=1ms", "{section}");
+        }
+        tables += 1;
+    }
+    assert!(tables > 4, "{tables}");
 }
 
 #[test]

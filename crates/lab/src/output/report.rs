@@ -11,7 +11,8 @@
 //! | `by_size` | slowdown over the size of flows |
 //! | `collectives`, `rpcs` | collectives, and requests and responses, of one run and of several |
 //! | `faults` | what each table of faults did |
-//! | `by_table` | what the table of a comparison has of both |
+//! | `by_table` | what a comparison has of both: their columns in its table, and their means over seeds |
+//! | `named` | what the rows of its tables begin with |
 //! | `comparison` | the page of several runs side by side |
 //! | `of_traffic` | what it has of each table of traffic |
 //! | `curves` | what it draws: a line for each run, or for each configuration with several seeds |
@@ -24,12 +25,14 @@ mod completion;
 mod curves;
 mod faults;
 mod lines;
+mod named;
 mod of_traffic;
 mod over_time;
 mod page;
 mod rpcs;
 mod run;
 
+use crate::batch::Names;
 use crate::results::Results;
 use page::Page;
 use std::io::{self, Write};
@@ -58,12 +61,17 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
     render(out, &run::page(results))
 }
 
-/// Writes the report of several runs side by side, under `title`.
+/// Writes the report of several runs side by side, under `title`, in whose tables they have the columns of `names`.
 ///
 /// # Errors
 /// What `out` answers.
-pub fn write_comparison(out: &mut impl Write, title: &str, runs: &[Run<'_>]) -> io::Result<()> {
-    render(out, &comparison::page(title, runs))
+pub fn write_comparison(
+    out: &mut impl Write,
+    title: &str,
+    names: &Names<'_>,
+    runs: &[Run<'_>],
+) -> io::Result<()> {
+    render(out, &comparison::page(title, names, runs))
 }
 
 /// Writes the table of a comparison as CSV, one line per run (RFC 4180).
@@ -281,14 +289,15 @@ mod tests {
         let run = |label, results| Run { label, configuration: label, folder: None, results };
         let page = |runs: &[Run<'_>]| {
             let mut out = Vec::new();
-            write_comparison(&mut out, "a against b", runs).unwrap();
+            write_comparison(&mut out, "a against b", &Names::default(), runs).unwrap();
             data(std::str::from_utf8(&out).unwrap())
         };
         let both = page(&[run("good", &good), run("bad", &bad)]);
         let table = &both["sections"][0]["table"];
         let columns = table["columns"].as_array().unwrap();
         for (heading, value) in [("fell back", 3.0), ("unheard", 743.0), ("held up", 51.0)] {
-            let column = columns.iter().position(|column| column[0] == heading).expect(heading);
+            // The first cell names the run.
+            let column = 1 + columns.iter().position(|column| column[0] == heading).expect(heading);
             assert_eq!([&table["rows"][0][column], &table["rows"][1][column]], [0.0, value], "{heading}");
         }
         assert!(!page(&[run("good", &good); 2]).to_string().contains("unheard"));
@@ -302,7 +311,7 @@ mod tests {
         let page = |results| {
             let mut out = Vec::new();
             let run = Run { label: "a", configuration: "a", folder: None, results };
-            write_comparison(&mut out, "a against a", &[run; 2]).unwrap();
+            write_comparison(&mut out, "a against a", &Names::default(), &[run; 2]).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert!(page(&part).contains("flows of a run are sampled") && page(&part).contains("a: 8 of 16."));
@@ -359,7 +368,7 @@ mod tests {
             let runs = [Run { label: "a", configuration: "a", folder: None, results }; 2];
             let (mut csv, mut page) = (Vec::new(), Vec::new());
             write_comparison_csv(&mut csv, &runs).unwrap();
-            write_comparison(&mut page, "a against a", &runs).unwrap();
+            write_comparison(&mut page, "a against a", &Names::default(), &runs).unwrap();
             let csv = String::from_utf8(csv).unwrap();
             let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
             let cells = ["reordered", "imbalance"].map(|wanted| {
@@ -459,14 +468,15 @@ mod tests {
 
         let page = |runs: &[Run<'_>]| {
             let mut out = Vec::new();
-            write_comparison(&mut out, "a against b", runs).unwrap();
+            write_comparison(&mut out, "a against b", &Names::default(), runs).unwrap();
             data(std::str::from_utf8(&out).unwrap())
         };
         let section = &page(&runs)["sections"][1];
         assert_eq!(section["title"], "Differences, seed by seed");
         let marks = section["table"]["columns"].as_array().unwrap().iter().position(|it| it[0] == "CE marks");
-        assert_eq!(section["table"]["rows"][0][marks.unwrap()]["mean"], 11.0);
-        assert_eq!(section["table"]["columns"][1][0], "against");
+        assert_eq!(section["table"]["rows"][0][1 + marks.unwrap()]["mean"], 11.0);
+        assert_eq!(section["names"], serde_json::json!(["configuration"]));
+        assert_eq!(section["table"]["columns"][0][0], "against");
         assert_eq!(section["table"]["rows"][0][1], "a");
         assert!(!page(&[runs[0], runs[2]]).to_string().contains("seed by seed"));
     }
@@ -478,7 +488,7 @@ mod tests {
         for (results, known) in [(sample(), false), (by_the_clock, true)] {
             let runs = [Run { label: "a", configuration: "a", folder: None, results: &results }; 2];
             let mut out = Vec::new();
-            write_comparison(&mut out, "a against a", &runs).unwrap();
+            write_comparison(&mut out, "a against a", &Names::default(), &runs).unwrap();
             let page = data(std::str::from_utf8(&out).unwrap());
             assert_eq!(page.to_string().contains("\"offered\""), known);
             assert!(!page.to_string().contains("\"failed\""), "none did");
@@ -502,7 +512,7 @@ mod tests {
             results: &results,
         });
         let mut out = Vec::new();
-        write_comparison(&mut out, "a against b", &runs).unwrap();
+        write_comparison(&mut out, "a against b", &Names::default(), &runs).unwrap();
         let page = data(std::str::from_utf8(&out).unwrap());
         let means = page["sections"][0]["table"]["rows"].as_array().unwrap();
         assert_eq!(

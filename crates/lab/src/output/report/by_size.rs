@@ -102,6 +102,7 @@ const fn octets(size: u64) -> f64 {
 mod tests {
     use super::super::{Run, comparison};
     use super::*;
+    use crate::batch::Names;
     use crate::output::test_results::sample;
     use crate::results::FlowResult;
     use roci_units::Span;
@@ -167,7 +168,8 @@ mod tests {
         let shown = [("fast", &fast[0]), ("fast", &fast[1]), ("slow", &slow[0]), ("slow", &slow[1])];
         let shown =
             shown.map(|(name, results)| Run { label: "run", configuration: name, folder: None, results });
-        let page = serde_json::to_string(&comparison::page("both", &shown)).expect("it is plain");
+        let page =
+            serde_json::to_string(&comparison::page("both", &Names::default(), &shown)).expect("it is plain");
         assert!(
             PERCENTILES.iter().all(|(_, title)| page.contains(title)) && page.contains("each configuration")
         );

@@ -1,9 +1,10 @@
 //! Collectives on the pages, and in the table of a comparison: times and bandwidths as NCCL's tests tell them.
 
-use super::Run;
 use super::by_table::{self, Figure};
 use super::lines::{LINES_MAX, Points};
 use super::page::{Axis, Cell, Line, Plot, Section, Table, Unit};
+use super::{Run, named};
+use crate::batch::Names;
 use crate::figures::statistics::mean;
 use crate::results::{CollectiveResult, Results};
 use roci_units::Bytes;
@@ -88,26 +89,25 @@ pub(super) fn of_run(results: &Results) -> Section {
 }
 
 /// The collectives of several runs, and bus bandwidth over size where that was varied.
-pub(super) fn of_runs(runs: &[Run<'_>]) -> Section {
-    let all: Vec<(&Run<'_>, &CollectiveResult)> =
+pub(super) fn of_runs<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
+    let all: Vec<(&Run<'a>, &CollectiveResult)> =
         runs.iter().flat_map(|run| run.results.collectives.iter().map(move |it| (run, it))).collect();
     if all.is_empty() {
         return Section::default();
     }
     let name = |run: &Run<'_>, it: &CollectiveResult| run.results.traffic[it.table].name.clone();
-    let row = |(run, it): &(&Run<'_>, &CollectiveResult)| {
-        let first = [run.label.into(), run.results.seed.into(), name(run, it).into()];
-        first.into_iter().chain(figures(it)).collect()
+    let row = |(run, it): &(&Run<'a>, &CollectiveResult)| {
+        let first = [run.results.seed.into(), name(run, it).into()];
+        named::of_run(names, run).chain(first).chain(figures(it)).collect()
     };
-    let first = [("run", Unit::Text), ("seed", Unit::Count), ("collective", Unit::Text)];
+    let first = [("seed", Unit::Count), ("collective", Unit::Text)];
+    let columns: Vec<_> = first.into_iter().chain(FIGURES).collect();
     Section {
         title: "Collectives",
         note: NOTE.into(),
         plots: by_size(runs, &all).into_iter().collect(),
-        table: Some(Table {
-            columns: first.into_iter().chain(FIGURES).collect(),
-            rows: all.iter().map(row).collect(),
-        }),
+        names: named::headings(names, "run", &columns),
+        table: Some(Table { columns, rows: all.iter().map(row).collect() }),
         ..Section::default()
     }
 }
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn bus_bandwidth_is_drawn_over_size_with_a_line_for_what_else_was_varied() {
         let results = sweep();
-        let section = of_runs(&runs(&results));
+        let section = of_runs(&Names::default(), &runs(&results));
         assert_eq!(section.table.expect("there are some").rows.len(), 5);
         let lines = &section.plots[0].lines;
         let told: Vec<_> = lines.iter().map(|line| (line.name.as_str(), line.x.clone())).collect();
@@ -227,7 +227,7 @@ mod tests {
         results.extend(sweep());
         results[7].collectives[0].iterations.truncate(1);
         results[7].collectives[0].iterations[0].end += roci_units::Span::from_micros(100);
-        let lines = &of_runs(&runs(&results)).plots[0].lines;
+        let lines = &of_runs(&Names::default(), &runs(&results)).plots[0].lines;
         assert_eq!(lines[0].x, [1e6, 2e6]);
         assert_eq!((lines[0].y[0] / 1e9).round(), 90.0, "120 and 60");
     }
@@ -237,7 +237,7 @@ mod tests {
         let section = of_run(&with_collective());
         assert_eq!(section.plots[0].lines[0].y.len(), 2);
         assert!(section.table.expect("there is one").rows[0].contains(&Cell::Number(80e9)), "1 MB in 100 us");
-        assert!(of_run(&sample()).is_empty() && of_runs(&runs(&[sample()])).is_empty());
+        assert!(of_run(&sample()).is_empty() && of_runs(&Names::default(), &runs(&[sample()])).is_empty());
     }
 
     #[test]

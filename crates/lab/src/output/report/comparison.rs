@@ -1,7 +1,8 @@
 //! The page of several runs side by side: one row each.
 
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
-use super::{Run, collectives, curves, of_traffic, rpcs};
+use super::{Run, collectives, curves, named, of_traffic, rpcs};
+use crate::batch::Names;
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
 use crate::results::Results;
@@ -67,15 +68,15 @@ const COLUMNS: [Column; 29] = [
     ("imbalance", "imbalance", Unit::Number, |r| r.imbalance().into()),
 ];
 
-pub(crate) fn page(title: &str, runs: &[Run<'_>]) -> Page {
+pub(crate) fn page<'a>(title: &str, names: &Names<'a>, runs: &[Run<'a>]) -> Page {
     let sections = [
-        means(runs),
-        differences(runs),
-        of_traffic::means(runs),
-        of_traffic::differences(runs),
-        table(runs),
-        collectives::of_runs(runs),
-        rpcs::of_runs(runs),
+        means(names, runs),
+        differences(names, runs),
+        of_traffic::means(names, runs),
+        of_traffic::differences(names, runs),
+        table(names, runs),
+        collectives::of_runs(names, runs),
+        rpcs::of_runs(names, runs),
         curves::distributions(runs),
         curves::over_time(runs),
     ];
@@ -188,7 +189,7 @@ pub(super) fn write_cell(out: &mut impl Write, cell: &Cell) -> io::Result<()> {
 }
 
 /// One row per configuration, where one ran with several seeds: means with 95 % confidence intervals.
-fn means(runs: &[Run<'_>]) -> Section {
+fn means<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
     let configurations = configurations(runs);
     if configurations.len() == runs.len() {
         return Section::default();
@@ -200,39 +201,44 @@ fn means(runs: &[Run<'_>]) -> Section {
             let estimate = values.collect::<Option<Vec<f64>>>().and_then(|values| Estimate::of(&values));
             estimate.map_or(Cell::None, Cell::from)
         };
-        [(*name).into(), alike.len().into()].into_iter().chain(shown.iter().map(estimate)).collect()
+        let first = named::of_configuration(names, name).chain([alike.len().into()]);
+        first.chain(shown.iter().map(estimate)).collect()
     });
+    let table = table_of(&[("seeds", Unit::Count)], &shown, rows.collect());
     Section {
         title: "Means over the seeds",
         note: "With 95 % confidence intervals (Student's t).".into(),
-        table: Some(table_of(["configuration", "seeds"], &shown, rows.collect())),
+        names: named::headings(names, "configuration", &table.columns),
+        table: Some(table),
         ..Section::default()
     }
 }
 
 /// One row per configuration that another with the same flows comes before, where two seeds at least are paired.
-fn differences(runs: &[Run<'_>]) -> Section {
+fn differences<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
     let pairs = paired(runs);
     let shown = columns(runs);
-    let row = |(name, _): &(&str, Vec<&Results>)| {
+    let row = |(name, _): &(&'a str, Vec<&Results>)| {
         let seeds = pairs.seeds(name).filter(|seeds| *seeds > 1)?;
         let difference = |(.., value): &Column| {
             pairs.difference(name, |place| value(runs[place].results).number()).map_or(Cell::None, Cell::from)
         };
-        let first = [(*name).into(), pairs.baseline(name)?.into(), seeds.into()];
-        Some(first.into_iter().chain(shown.iter().map(difference)).collect())
+        let against = named::in_words(names, pairs.baseline(name)?);
+        let first = named::of_configuration(names, name).chain([against.into(), seeds.into()]);
+        Some(first.chain(shown.iter().map(difference)).collect())
     };
     let rows: Vec<Vec<Cell>> = configurations(runs).iter().filter_map(row).collect();
     if rows.is_empty() {
         return Section::default();
     }
-    let mut table = table_of(["configuration", "paired seeds"], &shown, rows);
-    table.columns.insert(1, ("against", Unit::Text));
+    let first = [("against", Unit::Text), ("paired seeds", Unit::Count)];
+    let table = table_of(&first, &shown, rows);
     Section {
         title: "Differences, seed by seed",
         note: "How much more each configuration has than the first one that ran the same flows, with the same seed: means of the \
                differences, with 95 % confidence intervals (Student's t)."
             .into(),
+        names: named::headings(names, "configuration", &table.columns),
         table: Some(table),
         ..Section::default()
     }
@@ -252,28 +258,30 @@ pub(super) fn configurations<'a>(runs: &[Run<'a>]) -> Vec<(&'a str, Vec<&'a Resu
     configurations
 }
 
-/// The table of `rows`, which begin with a name and a count under `first`, and then have a cell for each of the `shown`.
-fn table_of(first: [&'static str; 2], shown: &[Column], rows: Vec<Vec<Cell>>) -> Table {
-    let [name, count] = first;
+/// The table of `rows`, which begin with their names and what stands under `first`, and then have a cell for each of the `shown`.
+fn table_of(first: &[(&'static str, Unit)], shown: &[Column], rows: Vec<Vec<Cell>>) -> Table {
     let figures = shown.iter().map(|(heading, _, unit, _)| (*heading, *unit));
-    Table { columns: [(name, Unit::Text), (count, Unit::Count)].into_iter().chain(figures).collect(), rows }
+    Table { columns: first.iter().copied().chain(figures).collect(), rows }
 }
 
-fn table(runs: &[Run<'_>]) -> Section {
+/// One row per run, which leads to its own page.
+fn table<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
     let shown = columns(runs);
-    let row = |run: &Run<'_>| {
-        let name = match run.folder {
-            Some(folder) => {
-                Cell::Link { href: format!("{}/report.html", escaped(folder)), text: run.label.into() }
-            }
-            None => run.label.into(),
-        };
-        let values = shown.iter().map(|(.., value)| value(run.results));
-        [name, run.results.seed.into()].into_iter().chain(values).collect()
+    let row = |run: &Run<'a>| {
+        let mut cells: Vec<Cell> = named::of_run(names, run).collect();
+        if let (Some(folder), Some(Cell::Text(text))) = (run.folder, cells.first_mut()) {
+            let href = format!("{}/report.html", escaped(folder));
+            cells[0] = Cell::Link { href, text: std::mem::take(text) };
+        }
+        cells.push(run.results.seed.into());
+        cells.extend(shown.iter().map(|(.., value)| value(run.results)));
+        cells
     };
+    let table = table_of(&[("seed", Unit::Count)], &shown, runs.iter().map(row).collect());
     Section {
         title: "Comparison",
-        table: Some(table_of(["run", "seed"], &shown, runs.iter().map(row).collect())),
+        names: named::headings(names, "run", &table.columns),
+        table: Some(table),
         ..Section::default()
     }
 }

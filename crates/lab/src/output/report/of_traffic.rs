@@ -1,8 +1,9 @@
 //! The flows of each `[[traffic]]` table in several runs: the means over seeds, and how much configurations differ.
 
-use super::Run;
 use super::comparison::{configurations, of_configuration, paired, set, set_keys, write_cell};
 use super::page::{Cell, Section, Table, Unit};
+use super::{Run, named};
+use crate::batch::Names;
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
 use crate::results::{FlowSet, Results};
@@ -108,7 +109,7 @@ fn table_of(first: &[(&'static str, Unit)], shown: &[Figure], rows: Vec<Vec<Cell
 }
 
 /// One row for each table of each configuration: means over its seeds, where it has several.
-pub(super) fn means(runs: &[Run<'_>]) -> Section {
+pub(super) fn means<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
     if !are_several(runs) {
         return Section::default();
     }
@@ -121,23 +122,25 @@ pub(super) fn means(runs: &[Run<'_>]) -> Section {
                 let values: Option<Vec<f64>> = values.collect();
                 values.and_then(|values| Estimate::of(&values)).map_or(Cell::None, Cell::from)
             };
-            let first = [name.into(), traffic.name.as_str().into(), traffic.kind.into()];
-            rows.push(first.into_iter().chain(shown.iter().map(estimate)).collect());
+            let first = [traffic.name.as_str().into(), traffic.kind.into()];
+            let first = named::of_configuration(names, name).chain(first);
+            rows.push(first.chain(shown.iter().map(estimate)).collect());
         }
     }
-    let first = [("configuration", Unit::Text), ("traffic", Unit::Text), ("kind", Unit::Text)];
+    let table = table_of(&[("traffic", Unit::Text), ("kind", Unit::Text)], &shown, rows);
     Section {
         title: "Traffic",
         note: "The flows of each table of the scenario's traffic, by its name or its index: means over the seeds with 95 % confidence \
                intervals (Student's t), where there are several. As numbers they are in comparison-traffic.csv."
             .into(),
-        table: Some(table_of(&first, &shown, rows)),
+        names: named::headings(names, "configuration", &table.columns),
+        table: Some(table),
         ..Section::default()
     }
 }
 
 /// One row for each table of each configuration that another with the same flows comes before, where two seeds at least are paired.
-pub(super) fn differences(runs: &[Run<'_>]) -> Section {
+pub(super) fn differences<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
     if !are_several(runs) {
         return Section::default();
     }
@@ -149,28 +152,27 @@ pub(super) fn differences(runs: &[Run<'_>]) -> Section {
         else {
             continue;
         };
+        let against = named::in_words(names, against);
         for (table, traffic) in alike[0].traffic.iter().enumerate() {
             let difference = |(.., of): &Figure| {
                 pairs.difference(name, of_run(runs, table, *of)).map_or(Cell::None, Cell::from)
             };
-            let first = [name.into(), against.into(), traffic.name.as_str().into(), seeds.into()];
-            rows.push(first.into_iter().chain(shown.iter().map(difference)).collect());
+            let first = [against.as_str().into(), traffic.name.as_str().into(), seeds.into()];
+            let first = named::of_configuration(names, name).chain(first);
+            rows.push(first.chain(shown.iter().map(difference)).collect());
         }
     }
     if rows.is_empty() {
         return Section::default();
     }
-    let first = [
-        ("configuration", Unit::Text),
-        ("against", Unit::Text),
-        ("traffic", Unit::Text),
-        ("paired seeds", Unit::Count),
-    ];
+    let first = [("against", Unit::Text), ("traffic", Unit::Text), ("paired seeds", Unit::Count)];
+    let table = table_of(&first, &shown, rows);
     Section {
         title: "Differences of traffic, seed by seed",
         note: "The same differences as of all flows, of the flows of each table of the scenario's traffic."
             .into(),
-        table: Some(table_of(&first, &shown, rows)),
+        names: named::headings(names, "configuration", &table.columns),
+        table: Some(table),
         ..Section::default()
     }
 }
@@ -231,11 +233,13 @@ mod tests {
     #[test]
     fn a_page_has_tables_of_traffic_where_a_run_has_several_and_of_a_single_one_none() {
         let mut results = results([100, 300]);
-        let (means, differences) = (means(&runs(&results)), differences(&runs(&results)));
+        let names = Names::default();
+        let (means, differences) = (means(&names, &runs(&results)), differences(&names, &runs(&results)));
+        assert_eq!([&means.names, &differences.names], [&["configuration"], &["configuration"]]);
         let [means, differences] = [means, differences].map(|section| section.table.expect("two tables"));
         assert_eq!((means.rows.len(), differences.rows.len()), (4, 2));
         let place = |table: &Table, heading| {
-            table.columns.iter().position(|(name, _)| *name == heading).expect(heading)
+            1 + table.columns.iter().position(|(name, _)| *name == heading).expect(heading)
         };
         let mean = &means.rows[2][place(&means, "FCT mean")];
         assert!(matches!(mean, Cell::Estimate { mean, .. } if (mean - 0.0277).abs() < 1e-9), "{mean:?}");
@@ -246,7 +250,7 @@ mod tests {
             run.traffic.truncate(1);
         }
         assert!(!are_several(&runs(&results)));
-        assert!(super::means(&runs(&results)).table.is_none());
-        assert!(super::differences(&runs(&results)).table.is_none());
+        assert!(super::means(&names, &runs(&results)).table.is_none());
+        assert!(super::differences(&names, &runs(&results)).table.is_none());
     }
 }

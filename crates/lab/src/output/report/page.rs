@@ -28,6 +28,8 @@ pub(crate) struct Section {
     pub(crate) title: &'static str,
     pub(crate) note: String,
     pub(crate) plots: Vec<Plot>,
+    /// What stands above the words that each row of the table begins with, before its own columns.
+    pub(crate) names: Vec<String>,
     pub(crate) table: Option<Table>,
     /// Text as it is, folded away.
     pub(crate) listing: String,

@@ -293,8 +293,11 @@ function compare(a, b) {
   return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
 }
 
-function table({ columns, rows }) {
+/** `names` stand above the words that rows begin with. */
+function table(names, { columns: rest, rows }) {
+  const columns = [...names.map((name) => [name, "text"]), ...rest];
   const kind = (unit) => (unit === "text" ? "text" : "");
+  const short = (cell, column) => (column < names.length && String(key(cell)).length <= 24 ? " short" : "");
   const body = element("tbody");
   const heads = columns.map(([label, unit], column) => {
     const head = element("th", { scope: "col", class: kind(unit) }, element("button", { type: "button" }, label));
@@ -309,7 +312,7 @@ function table({ columns, rows }) {
   function show(list) {
     body.replaceChildren(...list.map((row) => element("tr", {}, ...row.map((cell, column) => {
       const unit = columns[column][1];
-      return element("td", { class: kind(unit) }, content(cell, unit));
+      return element("td", { class: kind(unit) + short(cell, column) }, content(cell, unit));
     }))));
   }
   show(rows);
@@ -332,7 +335,7 @@ for (const section of page.sections) {
     element("h2", {}, section.title),
     section.note ? element("p", {}, section.note) : null,
     plots.length ? element("div", { class: "plots" }, ...plots) : null,
-    section.table ? table(section.table) : null,
+    section.table ? table(section.names, section.table) : null,
     section.listing
       ? element("details", {}, element("summary", {}, "The scenario as it was run"), element("pre", {}, section.listing))
       : null));

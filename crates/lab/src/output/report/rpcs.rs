@@ -1,10 +1,11 @@
 //! Requests and responses on the pages.
 
-use super::Run;
 use super::by_table::{self, Figure};
 use super::lines::{LINES_MAX, Points, Readings};
 use super::page::{Axis, Cell, Line, Plot, Section, Table, Unit};
 use super::run::span;
+use super::{Run, named};
+use crate::batch::Names;
 use crate::results::series::Metric;
 use crate::results::{Results, RpcResult};
 use roci_units::{Bytes, Span};
@@ -90,15 +91,16 @@ fn over_time(results: &Results, readings: &Readings) -> Vec<Plot> {
 }
 
 /// Those of several.
-pub(super) fn of_runs(runs: &[Run<'_>]) -> Section {
+pub(super) fn of_runs<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
     let rows = runs.iter().flat_map(|run| {
         run.results.rpcs.iter().map(|it| {
             let name = Cell::from(run.results.traffic[it.table].name.as_str());
-            [run.label.into(), run.results.seed.into(), name].into_iter().chain(figures(it)).collect()
+            named::of_run(names, run).chain([run.results.seed.into(), name]).chain(figures(it)).collect()
         })
     });
-    let first = [("run", Unit::Text), ("seed", Unit::Count), ("requests", Unit::Text)];
-    section(first.into_iter().chain(FIGURES).collect(), rows.collect())
+    let first = [("seed", Unit::Count), ("requests", Unit::Text)];
+    let columns: Vec<_> = first.into_iter().chain(FIGURES).collect();
+    Section { names: named::headings(names, "run", &columns), ..section(columns, rows.collect()) }
 }
 
 /// The columns that `comparison.csv` has of requests.
@@ -160,8 +162,9 @@ mod tests {
         assert_eq!((table.rows.len(), table.rows[0].len()), (1, table.columns.len()));
         let runs =
             ["a", "b"].map(|label| Run { label, configuration: label, folder: None, results: &results });
-        let table = of_runs(&runs).table.unwrap();
-        assert_eq!((table.rows.len(), table.rows[1].len()), (2, table.columns.len()));
+        let Section { names, table, .. } = of_runs(&Names::default(), &runs);
+        let table = table.unwrap();
+        assert_eq!((table.rows.len(), table.rows[1].len()), (2, names.len() + table.columns.len()));
     }
 
     #[test]
