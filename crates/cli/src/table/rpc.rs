@@ -58,6 +58,7 @@ pub(super) fn side_by_side(names: &Names<'_>, sums: &[RpcSum<'_>]) -> String {
             size(sum.of.request),
             of_seeds(sum.per_second.as_ref(), per_second),
             of_seeds(sum.goodput_bps.as_ref(), rate),
+            of_seeds(sum.mean.as_ref(), time),
             of_seeds(sum.p50.as_ref(), time),
             of_seeds(sum.p99.as_ref(), time),
             of_seeds(sum.miss_share.as_ref(), percent),
@@ -66,8 +67,8 @@ pub(super) fn side_by_side(names: &Names<'_>, sums: &[RpcSum<'_>]) -> String {
     format!("\n{}", fit::fitted(&table, first.len()))
 }
 
-const SIDE_BY_SIDE: [&str; 8] =
-    ["threads", "connections", "size", "per second", "goodput", "time p50", "p99", "misses"];
+const SIDE_BY_SIDE: [&str; 9] =
+    ["threads", "connections", "size", "per second", "goodput", "time mean", "p50", "p99", "misses"];
 
 /// Less than a hundredth of a percent is no more told apart.
 fn percent(share: f64) -> String {

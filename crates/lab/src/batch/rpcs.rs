@@ -3,6 +3,7 @@
 use super::Group;
 use crate::figures::statistics::Estimate;
 use crate::results::{Results, RpcResult};
+use roci_units::Span;
 
 /// What a table of requests came to in one configuration, over its seeds.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +18,11 @@ pub struct RpcSum<'a> {
     pub per_second: Option<Estimate>,
     /// Payload of requests answered, in bits per second.
     pub goodput_bps: Option<Estimate>,
-    /// The median time of a request in seconds.
+    /// The mean time of a request in seconds,
+    pub mean: Option<Estimate>,
+    /// the median,
     pub p50: Option<Estimate>,
-    /// And the time that 99 of 100 do not exceed.
+    /// and the time that 99 of 100 do not exceed.
     pub p99: Option<Estimate>,
     /// Lines that came from memory, of those that were read.
     pub miss_share: Option<Estimate>,
@@ -51,6 +54,7 @@ fn sum<'a>(label: &'a str, place: usize, alike: &[&'a Results]) -> RpcSum<'a> {
         of,
         per_second: estimate(&RpcResult::per_second),
         goodput_bps: estimate(&RpcResult::goodput_bps),
+        mean: estimate(&|it| it.times.mean().map(Span::as_secs_f64)),
         p50: estimate(&percentile(50)),
         p99: estimate(&percentile(99)),
         miss_share: estimate(&RpcResult::miss_share),

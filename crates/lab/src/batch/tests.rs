@@ -1,5 +1,5 @@
 use super::*;
-use crate::output::test_results::{sample, two_tables, with_collective};
+use crate::output::test_results::{sample, two_tables, with_collective, with_rpc};
 use roci_units::Instant;
 
 /// A world in which a run ends with its seed, unless that is odd and it fails.
@@ -384,4 +384,21 @@ fn collectives_are_summed_up_over_the_seeds_of_each_configuration() {
     let sums = group.sums_of_collectives(&with_undone);
     assert!(sums[0].time.is_none() && sums[0].bus_bps.is_none(), "a mean of what some have would be no mean");
     assert!(group.sums_of_collectives(&[sample(), sample()]).is_empty());
+}
+
+#[test]
+fn requests_are_summed_up_over_the_seeds_of_each_configuration() {
+    let file = File::new("requests");
+    let group = Group::of_seeds(&file.0, &[], &[1, 2]).unwrap();
+    let (one, mut other) = (with_rpc(), with_rpc());
+    other.rpcs[0].answered *= 3;
+    other.rpcs[0].times = crate::results::Times::default();
+    other.rpcs[0].times.add(roci_units::Span::from_micros(400));
+    let results = [one, other];
+    let sums = group.sums_of_rpcs(&results);
+    assert_eq!(sums.len(), 1);
+    let mean = |of: Option<Estimate>| of.map(|of| (of.mean * 1e6).round());
+    // 100, 200 and 300 us with one seed, and 400 with the other; 3 and 9 in a millisecond.
+    assert_eq!((mean(sums[0].mean), mean(sums[0].per_second)), (Some(300.0), Some(6e9)));
+    assert!(group.sums_of_rpcs(&[sample(), sample()]).is_empty());
 }

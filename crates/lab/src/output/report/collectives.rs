@@ -1,6 +1,6 @@
 //! Collectives on the pages, and in the table of a comparison: times and bandwidths as NCCL's tests tell them.
 
-use super::by_table::{self, Figure};
+use super::by_table::{self, Figure, Kind};
 use super::lines::{LINES_MAX, Points};
 use super::page::{Axis, Cell, Line, Plot, Section, Table, Unit};
 use super::{Run, named};
@@ -40,6 +40,19 @@ fn figures(it: &CollectiveResult) -> [Cell; 10] {
         mean.map(|mean| it.bus_bps(mean)).into(),
         mean.and_then(|mean| it.over_ideal(mean)).into(),
     ]
+}
+
+const KIND: Kind<CollectiveResult, 10> = Kind {
+    of: |results| &results.collectives,
+    place: |it| it.table,
+    heading: "collective",
+    columns: FIGURES,
+    figures,
+};
+
+/// What each collective came to in each configuration, over its seeds.
+pub(super) fn means<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
+    by_table::means("Collectives, means over the seeds", &KIND, names, runs)
 }
 
 /// What the bandwidths are.

@@ -1,6 +1,6 @@
 //! Requests and responses on the pages.
 
-use super::by_table::{self, Figure};
+use super::by_table::{self, Figure, Kind};
 use super::lines::{LINES_MAX, Points, Readings};
 use super::page::{Axis, Cell, Line, Plot, Section, Table, Unit};
 use super::run::span;
@@ -10,13 +10,15 @@ use crate::results::series::Metric;
 use crate::results::{Results, RpcResult};
 use roci_units::{Bytes, Span};
 
-const FIGURES: [(&str, Unit); 11] = [
+const FIGURES: [(&str, Unit); 13] = [
     ("threads", Unit::Count),
     ("connections", Unit::Count),
     ("size", Unit::Text),
     ("answered", Unit::Count),
+    ("per second", Unit::Speed),
     ("goodput", Unit::Rate),
-    ("time p50", Unit::Time),
+    ("time mean", Unit::Time),
+    ("p50", Unit::Time),
     ("p99", Unit::Time),
     ("from memory", Unit::Share),
     ("credits, lines", Unit::Count),
@@ -25,14 +27,16 @@ const FIGURES: [(&str, Unit); 11] = [
 ];
 
 /// Under [`FIGURES`].
-fn figures(it: &RpcResult) -> [Cell; 11] {
+fn figures(it: &RpcResult) -> [Cell; 13] {
     let seconds = |time: Option<Span>| Cell::from(time.map(Span::as_secs_f64));
     [
         u64::from(it.threads).into(),
         it.connections.into(),
         Bytes(it.request).to_string().into(),
         it.answered.into(),
+        it.per_second().into(),
         it.goodput_bps().into(),
+        seconds(it.times.mean()),
         seconds(it.times.percentile(50)),
         seconds(it.times.percentile(99)),
         it.miss_share().into(),
@@ -40,6 +44,19 @@ fn figures(it: &RpcResult) -> [Cell; 11] {
         it.delta_mean.map_or(Cell::None, |delta| Cell::from(delta.to_string())),
         it.idle_share().into(),
     ]
+}
+
+const KIND: Kind<RpcResult, 13> = Kind {
+    of: |results| &results.rpcs,
+    place: |it| it.table,
+    heading: "requests",
+    columns: FIGURES,
+    figures,
+};
+
+/// What each table of requests came to in each configuration, over its seeds.
+pub(super) fn means<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
+    by_table::means("Requests, means over the seeds", &KIND, names, runs)
 }
 
 const NOTE: &str = "From memory: of the cache lines that the server's threads read. Credits and δ are what a connection may have under way, \
