@@ -73,6 +73,15 @@ pub(crate) fn of_seeds(estimate: Option<&Estimate>, one: impl Fn(f64) -> String)
     or_dash(estimate.map(|estimate| spread(estimate, one)))
 }
 
+/// How many a run has on the mean, of `count` in so many `runs`.
+pub(crate) fn of_each(count: usize, runs: usize) -> String {
+    let runs = runs.max(1);
+    match count % runs {
+        0 => (count / runs).to_string(),
+        _ => number(float(count as u64) / float(runs as u64)),
+    }
+}
+
 fn spread(estimate: &Estimate, one: impl Fn(f64) -> String) -> String {
     match estimate.half_width > 0.0 {
         true => format!("{} ± {}", one(estimate.mean), one(estimate.half_width)),

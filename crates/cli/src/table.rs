@@ -14,7 +14,7 @@ pub(crate) mod tuned;
 pub(crate) use bridge::bridge;
 pub(crate) use program::{Cores, check, held, profile};
 
-use crate::format::{estimate, float, number, or_dash, rate, size, time};
+use crate::format::{estimate, float, number, of_each, or_dash, rate, size, time};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use roci_lab::batch::{Group, Metric, Names, Sum};
 use roci_lab::figures::expect::Figure;
@@ -408,10 +408,7 @@ fn switches(results: &Results) -> Table {
 
 /// How many flows a run of a configuration has, and how many of them failed.
 fn of_flows(sum: &Sum<'_>) -> String {
-    let mean = |count: usize| match count % sum.runs.max(1) {
-        0 => (count / sum.runs.max(1)).to_string(),
-        _ => number(float(count as u64) / float(sum.runs as u64)),
-    };
+    let mean = |count: usize| of_each(count, sum.runs);
     match sum.failed {
         0 => mean(sum.flows),
         failed => format!("{}, {} failed", mean(sum.flows), mean(failed)),

@@ -1,7 +1,7 @@
 //! What is printed of collectives: a line for each, with the bandwidths that NCCL's tests report.
 
 use super::{fit, lines, table};
-use crate::format::{number, of_seeds, or_dash, rate, size, time};
+use crate::format::{number, of_each, of_seeds, or_dash, rate, size, time};
 use roci_lab::batch::{CollectiveSum, Names};
 use roci_lab::results::{CollectiveResult, Results};
 
@@ -43,14 +43,18 @@ pub(super) fn side_by_side(names: &Names<'_>, sums: &[CollectiveSum<'_>]) -> Str
         names.headings(&SIDE_BY_SIDE).into_iter().chain(several.then_some("collective")).collect();
     let mut table = table(&first.iter().copied().chain(SIDE_BY_SIDE).collect::<Vec<_>>());
     for sum in sums {
-        let failed = if sum.failed > 0 { ", failed" } else { "" };
+        let failed = match sum.failed {
+            0 => String::new(),
+            _ if sum.runs == 1 => ", failed".to_owned(),
+            failed => format!(", failed with {failed} of {} seeds", sum.runs),
+        };
         let first = names.of(sum.label).into_iter().chain(several.then_some(sum.name)).map(str::to_owned);
         table.add_row(first.chain([
             sum.of.operation.name().to_owned(),
             sum.of.algorithm.name().to_owned(),
             sum.of.ranks.to_string(),
             size(sum.of.bytes),
-            format!("{} of {}{failed}", sum.done, sum.asked),
+            format!("{} of {}{failed}", of_each(sum.done, sum.runs), of_each(sum.asked, sum.runs)),
             of_seeds(sum.time.as_ref(), time),
             of_seeds(sum.algorithm_bps.as_ref(), rate),
             of_seeds(sum.bus_bps.as_ref(), rate),
@@ -166,6 +170,7 @@ mod tests {
             of: &of,
             done: 3,
             asked: 4,
+            runs: 2,
             failed: 1,
             time: None,
             algorithm_bps: bps(&[8e9]),
@@ -177,7 +182,9 @@ mod tests {
             &Names::default(),
             &[sum("a", "x", bps(&[15e9])), sum("b", "x", bps(&[14e9, 16e9]))],
         );
-        for value in ["a", "3 of 4, failed", "8.000 Gb/s", "15.00 Gb/s", "15.00 Gb/s ± "] {
+        for value in
+            ["a", "1.500 of 2, failed with 1 of 2 seeds", "8.000 Gb/s", "15.00 Gb/s", "15.00 Gb/s ± "]
+        {
             assert!(told.contains(value), "{value} in {told}");
         }
         assert!(!told.contains("collective"), "one has no need of its name: {told}");

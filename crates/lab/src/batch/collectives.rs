@@ -17,7 +17,9 @@ pub struct CollectiveSum<'a> {
     pub done: usize,
     /// Iterations that were asked for, of all seeds.
     pub asked: usize,
-    /// In how many seeds it was given up, as a queue pair failed.
+    /// How many seeds there are.
+    pub runs: usize,
+    /// In how many of them it was given up, as a queue pair failed.
     pub failed: usize,
     /// The mean time of an iteration in seconds; `None`, as all that follow, where a seed has no iteration that is done.
     pub time: Option<Estimate>,
@@ -55,6 +57,7 @@ fn sum<'a>(label: &'a str, place: usize, alike: &[&'a Results]) -> CollectiveSum
         of,
         done: each().map(|it| it.iterations.len()).sum(),
         asked: each().map(|it| it.asked as usize).sum(),
+        runs: alike.len(),
         failed: each().filter(|it| it.failed).count(),
         time: estimate(&|_, mean| Some(mean)),
         algorithm_bps: estimate(&|it, mean| Some(it.algorithm_bps(mean))),
