@@ -179,6 +179,31 @@ pub fn toward(peer: SocketAddr) -> io::Result<IpAddr> {
     here(socket.local_addr()?)
 }
 
+/// The octets of the longest IP datagrams on the path to `peer`, from the device at an address if one is given: what the interface
+/// takes, or less where the route says so or a router on the way has told it.
+///
+/// # Errors
+/// What the operating system says where no way leads there.
+pub(crate) fn path_mtu(device: Option<IpAddr>, peer: SocketAddr) -> io::Result<u32> {
+    let scope = if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 };
+    let from = match device {
+        Some(IpAddr::V4(ip)) => (ip, 0).into(),
+        Some(IpAddr::V6(ip)) => {
+            SocketAddrV6::new(ip, 0, 0, if ip.is_unicast_link_local() { scope } else { 0 }).into()
+        }
+        None if peer.is_ipv4() => SocketAddr::from(([0; 4], 0)),
+        None => SocketAddr::from(([0; 16], 0)),
+    };
+    let socket = std::net::UdpSocket::bind(from)?;
+    socket.connect(peer)?;
+    let told = match peer {
+        SocketAddr::V4(_) => sys::option(&socket, libc::IPPROTO_IP, libc::IP_MTU)?,
+        SocketAddr::V6(_) => sys::option(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU)?,
+    };
+    let path = u32::try_from(told).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    Ok(sys::mtu_of(socket.local_addr()?.ip()).map_or(path, |interface| interface.min(path)))
+}
+
 /// The device's address of a socket of this host.
 ///
 /// # Errors
@@ -266,6 +291,22 @@ mod tests {
         assert_eq!(of_link(&known, at(2)).unwrap(), address);
         assert_eq!(of_link(&known, at(3)).unwrap_err().to_string(), why.to_string());
         assert_eq!(of_link(&known[1..], at(3)).unwrap(), address);
+    }
+
+    #[test]
+    fn the_path_to_this_host_carries_what_its_loopback_interface_takes() {
+        let local: IpAddr = [127, 0, 0, 1].into();
+        let peer = SocketAddr::new(local, 4791);
+        let interface = sys::mtu_of(local).expect("every host has one");
+        for device in [None, Some(local)] {
+            // No IPv4 datagram has more than 65535 octets.
+            assert_eq!(path_mtu(device, peer).unwrap(), interface.min(65_535), "{device:?}");
+        }
+        assert!(path_mtu(Some([192, 0, 2, 1].into()), peer).is_err(), "no address of this host");
+        assert!(
+            path_mtu(Some(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)), peer).is_err(),
+            "of another family"
+        );
     }
 
     #[test]

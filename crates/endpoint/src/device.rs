@@ -149,7 +149,7 @@ impl Mtu {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Mtu256, Self::Mtu512, Self::Mtu1024, Self::Mtu2048, Self::Mtu4096];
     /// The most octets besides payload in an IP datagram of standard layout: IPv6, UDP, BTH, RETH, immediate data, ICRC.
-    const AROUND: u32 = 40 + 8 + 12 + 16 + 4 + 4;
+    pub(crate) const AROUND: u32 = 40 + 8 + 12 + 16 + 4 + 4;
 
     /// Octets.
     pub const fn octets(self) -> u16 {

@@ -103,7 +103,7 @@ pub(crate) struct Perf {
     /// Both ends send
     #[arg(short, long)]
     pub(crate) bidirectional: bool,
-    /// The path MTU: 256, 512, 1024, 2048 or 4096 [default: what both links take]
+    /// The path MTU: 256, 512, 1024, 2048 or 4096 [default: what the path carries]
     #[arg(short, long, value_name = "OCTETS", value_parser = mtu)]
     pub(crate) mtu: Option<Mtu>,
     /// Requests outstanding on each queue pair [default: 128]

@@ -184,6 +184,15 @@ impl<'a> Tcp<'a> {
     pub(crate) fn local(&self) -> Result<IpAddr, PerfError> {
         here(self.stream.local_addr()?).map_err(named)
     }
+
+    /// The address of the peer's end.
+    pub(crate) fn peer(&self) -> Result<SocketAddr, PerfError> {
+        let peer = self.stream.peer_addr()?;
+        Ok(match peer.ip().to_canonical() {
+            IpAddr::V4(ip) => (ip, peer.port()).into(),
+            IpAddr::V6(_) => peer,
+        })
+    }
 }
 
 impl Channel for Tcp<'_> {

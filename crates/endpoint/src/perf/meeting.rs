@@ -4,7 +4,7 @@ use super::channel::{Channel, Door, MESSAGE_MAX, Messages, News, Tcp};
 use super::handshake::{Key, VERSION_LEN, judge_version, mtu_from_text, mtu_text, version};
 use super::session::{CYCLE, FLIGHT, Place, Session, shares_flight};
 use super::terms::{self, Terms};
-use super::{Connection, Event, Metric, Options, PerfError, Verb, Watch, lobby, named};
+use super::{Connection, Event, Metric, Options, PerfError, Verb, Watch, lobby, named, path};
 use crate::addresses::{addresses_of_host_from, first_address, toward};
 use crate::clock::Clock;
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
@@ -35,6 +35,9 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<(), PerfError> {
     options.judge()?;
     // The device of a server that is not told of one comes only once a client has come.
     control::check_variable().map_err(PerfError::Control)?;
+    if let Some(host) = &options.host {
+        path::judge(host, options)?;
+    }
     if options.rdma_cm { over_cm(options, watch) } else { over_tcp(options, watch) }
 }
 
@@ -111,7 +114,12 @@ fn introduce<'a>(
         (None, Some(address)) => open(address, options)?,
         (None, None) => open(channel.local()?, options)?,
     };
-    let Agreed { version, mtu, laws } = agree(channel, device.active_mtu(), options)?;
+    let active = match (channel.local(), channel.peer()) {
+        (Ok(ours), Ok(peer)) => path::active(&device, ours, peer),
+        // Who has gone already is missed by what is heard next.
+        _ => device.active_mtu(),
+    };
+    let Agreed { version, mtu, laws } = agree(channel, active, options)?;
 
     // The client tells its first queue pair before it knows ours; by then a server can still go to another device.
     let early = if channel.is_client() { None } else { Some(channel.hear_key()?) };
@@ -296,7 +304,8 @@ fn introduce_by_cm<'a>(
     options: &'a Options,
     meet: impl Fn(&QueuePair, &ConnParam) -> Result<Option<cm::Connection>, PerfError>,
 ) -> Result<(Ready<'a>, Vec<cm::Connection>), PerfError> {
-    let Agreed { version, mtu, laws } = agree(channel, device.active_mtu(), options)?;
+    let active = path::active(device, device.address(), channel.peer());
+    let Agreed { version, mtu, laws } = agree(channel, active, options)?;
     let place = Place::new(device, options, mtu)?;
     channel.exchange_key(&Key::NONE)?;
     let qps = place.queue_pairs()?;

@@ -22,6 +22,7 @@ mod handshake;
 mod latency;
 mod lobby;
 mod meeting;
+mod path;
 mod posting;
 mod report;
 mod session;
