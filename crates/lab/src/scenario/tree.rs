@@ -179,12 +179,27 @@ fn from_value(source: &Source, value: &Spanned<DeValue<'_>>, place: &Place) -> R
     Ok(Node { kind, origin })
 }
 
-/// What an override's value reads as: TOML, else a string.
+/// What an override's value reads as: TOML, else a string, unless it was to be a table or a list.
 fn override_value(source: &Source, index: usize, value: &str) -> Result<Node, ScenarioError> {
-    match DeValue::parse(value) {
-        Ok(parsed) => from_value(source, &parsed, &Place::Override(index)),
-        Err(_) => Ok(Node { kind: Kind::Text(value.to_owned()), origin: Origin::Override(index) }),
+    let origin = Origin::Override(index);
+    let error = match DeValue::parse(value) {
+        Ok(parsed) => return from_value(source, &parsed, &Place::Override(index)),
+        Err(error) => error,
+    };
+    let span = error.span().unwrap_or(0..0);
+    if error.message().contains("duplicate key") {
+        let key = value.get(span).unwrap_or_default().trim_matches(['"', '\'']);
+        return Err(source.error(
+            origin,
+            format!("key `{key}` stands twice in `{value}`"),
+            "keep one of the two",
+        ));
     }
+    if value.starts_with('{') {
+        let message = format!("`{value}` is not TOML: {}", error.message().replace('\n', ", "));
+        return Err(source.error(origin, message, syntax::remedy(value, &span, error.message())));
+    }
+    Ok(Node { kind: Kind::Text(value.to_owned()), origin })
 }
 
 /// Writes `value` at `path`. Tables on the way are made; lists must be long enough.

@@ -547,6 +547,29 @@ fn a_wrong_override_is_named_in_place_of_a_line() {
     assert_snapshot!(told);
 }
 
+#[test]
+fn a_table_on_the_command_line_that_is_none_is_told_as_one_and_not_as_a_string() {
+    let refused = |path: &str, value: &str| {
+        let error = with(DESIGN, &[(path, value)]).map(|scenario| scenario.name).expect_err(path);
+        assert!(error.to_string().contains(&format!("--set {path}")), "{error}");
+        (error.message, error.remedy)
+    };
+    let once = "keep one of the two".to_owned();
+    for (path, value, key) in [
+        ("switch.ets", "{3=60,3=40}", "3"),
+        ("transport.control", "{ law = \"dcqcn\", \"g\" = 1, \"g\" = 2 }", "g"),
+        ("traffic.0.flows", "[{ src = \"h0\", dst = \"h1\", src = \"h2\" }]", "src"),
+    ] {
+        assert_eq!(refused(path, value), (format!("key `{key}` stands twice in `{value}`"), once.clone()));
+    }
+    let (message, remedy) = refused("switch.ets", "{ 3 = 60, 0 = 40");
+    assert!(message.starts_with("`{ 3 = 60, 0 = 40` is not TOML: "), "{message}");
+    assert!(remedy.contains("close the table with `}`"), "{remedy}");
+    let (message, remedy) = refused("transport.control", "{ law = dcqcn }");
+    assert!(message.starts_with("`{ law = dcqcn }` is not TOML: "), "{message}");
+    assert!(remedy.contains("quotes"), "{remedy}");
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in "[ -~\n]{0,200}") {
