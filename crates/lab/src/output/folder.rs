@@ -67,11 +67,13 @@ pub struct Folder {
 
 impl Folder {
     /// Makes the draft of `target`, and the folders above it. Called before a run, it finds out in time that the
-    /// results could not be written.
+    /// results could not be written. Where `target` is a symbolic link, the results go where it points, and it is kept.
     ///
     /// # Errors
     /// [`OutputError`] where `target` is something else than a folder of results, or cannot be written.
     pub fn prepare(target: &Path) -> Result<Self, OutputError> {
+        let behind = behind_links(target)?;
+        let target = behind.as_path();
         let nameless = || OutputError::Nameless { path: target.into() };
         target.file_name().ok_or_else(nameless)?;
         judge(target)?;
@@ -249,6 +251,23 @@ fn name(target: &Path) -> Cow<'_, str> {
 
 fn make(path: &Path, result: io::Result<()>) -> Result<(), OutputError> {
     result.map_err(|source| OutputError::Write { path: path.into(), source })
+}
+
+/// Where `target` leads: itself, unless it is a symbolic link.
+fn behind_links(target: &Path) -> Result<PathBuf, OutputError> {
+    /// As many as Linux follows.
+    const MOST: usize = 40;
+    // Without a slash at its end, behind which the system would follow a link by itself.
+    let mut place: PathBuf = target.components().collect();
+    for _ in 0..MOST {
+        match fs::read_link(&place) {
+            Ok(link) => place = place.parent().unwrap_or(Path::new("")).join(link).components().collect(),
+            // It is no link, or not there: what else is wrong is found where it is made.
+            Err(_) => return Ok(place),
+        }
+    }
+    let source = io::Error::other("symbolic links lead from one to another without end");
+    Err(OutputError::Write { path: target.into(), source })
 }
 
 /// Refuses what is there already, unless it is a folder of results.
@@ -494,6 +513,41 @@ mod tests {
         assert_eq!(fs::read_to_string(target.join("summary.json")).unwrap(), "new");
         assert_eq!(fs::read_dir(&target).unwrap().count(), 1);
         assert_eq!(scratch.names(), ["run"]);
+    }
+
+    #[test]
+    fn results_go_where_a_link_points_and_the_link_is_kept() {
+        use std::os::unix::fs::symlink;
+        let scratch = Scratch::new("linked");
+        let at = |name: &str| scratch.0.join(name);
+        fs::create_dir_all(at("disk/run")).unwrap();
+        fs::write(at("disk/run/summary.json"), "old").unwrap();
+        symlink("disk/run", at("latest")).unwrap();
+        symlink(at("latest"), at("twice")).unwrap();
+        // There is nothing yet where it points.
+        symlink("disk/more/new", at("dangling")).unwrap();
+        for (link, place) in [
+            ("latest", "disk/run"),
+            ("latest/", "disk/run"),
+            ("twice", "disk/run"),
+            ("dangling", "disk/more/new"),
+        ] {
+            let folder = Folder::prepare(&at(link)).unwrap();
+            assert_eq!(folder.target(), at(place), "{link}");
+            fs::write(folder.draft().join("summary.json"), link).unwrap();
+            folder.publish().unwrap();
+            assert_eq!(fs::read_to_string(at(place).join("summary.json")).unwrap(), link);
+            assert!(fs::symlink_metadata(at(link.trim_end_matches('/'))).unwrap().is_symlink(), "{link}");
+        }
+        assert_eq!(scratch.names(), ["dangling", "disk", "latest", "twice"]);
+        // What is not ours is kept behind a link too.
+        fs::write(at("disk/run/thesis.tex"), "mine").unwrap();
+        let error = Folder::prepare(&at("latest")).unwrap_err().to_string();
+        assert!(error.contains("thesis.tex"), "{error}");
+        symlink("round", at("about")).unwrap();
+        symlink("about", at("round")).unwrap();
+        let error = Folder::prepare(&at("round")).unwrap_err().to_string();
+        assert!(error.contains("round: symbolic links lead from one to another without end"), "{error}");
     }
 
     #[test]
