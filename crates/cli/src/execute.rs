@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::args::Common;
 use crate::format::time;
-use crate::plan::plan;
+use crate::plan::{memory, plan};
 use crate::progress::{Watcher, listen};
 use crate::table;
 use roci_lab::batch::{self, Alike, Group, Run};
@@ -53,7 +53,9 @@ pub(crate) fn execute_all(
     if !common.quiet {
         let left_out = requests.iter().flat_map(left_out);
         let mut warned = Warned::default();
-        for note in left_out.chain(requests.iter().flat_map(|request| notes(&request.group, &mut warned))) {
+        let of_memory = memory(requests.iter().map(|request| &request.group));
+        let notes = left_out.chain(requests.iter().flat_map(|request| notes(&request.group, &mut warned)));
+        for note in notes.chain(of_memory) {
             let _ = writeln!(std::io::stderr(), "{note}");
         }
     }

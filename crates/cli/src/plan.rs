@@ -1,7 +1,7 @@
 //! What is said of several runs before they begin: how many they are, and what they have to move.
 
 use crate::format::size;
-use roci_lab::batch::{Asked, Group};
+use roci_lab::batch::{Asked, Group, Kept, kept};
 use roci_lab::scenario::overrides::seeds_in_words;
 
 /// A line on the runs of `group`, each of which is `asked` for so much; nothing of a single one.
@@ -24,6 +24,33 @@ pub(crate) fn plan(group: &Group, asked: &[Asked]) -> Option<String> {
         _ => format!("{runs} runs of {kinds} configurations, {seeds} each"),
     };
     Some(format!("{}: {what}; {}{}", group.title, load(asked), captures(asked)))
+}
+
+/// A line on what all of `groups` keep in memory, where that is more than is available.
+pub(crate) fn memory<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<String> {
+    let all = groups.map(|group| kept(&group.runs)).fold(Kept::default(), |sum, one| Kept {
+        flows: sum.flows.saturating_add(one.flows),
+        octets: sum.octets.saturating_add(one.octets),
+    });
+    too_much(all, available(&std::fs::read_to_string("/proc/meminfo").ok()?)?)
+}
+
+fn too_much(kept: Kept, available: u64) -> Option<String> {
+    (kept.octets > available).then(|| {
+        format!(
+            "about {} flows: what becomes of each is kept in memory, {} in all, and {} are available; with fewer runs, an earlier \
+             `stop` or `until`, or less load, it is less",
+            kept.flows,
+            size(kept.octets),
+            size(available)
+        )
+    })
+}
+
+/// Octets that new programs may have, by the text of `/proc/meminfo`.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// What captures are written.
@@ -63,6 +90,21 @@ fn range(asked: &[Asked], of: impl Fn(&Asked) -> u64, show: impl Fn(u64) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_that_memory_has_no_room_for_are_told_before_the_run_and_others_are_not() {
+        let text = "MemTotal:       24689012 kB\nMemFree:         1000 kB\nMemAvailable:   21000000 kB\n";
+        assert_eq!(available(text), Some(21_504_000_000));
+        assert_eq!(available("MemTotal: 1 kB\n"), None);
+        let of = |flows| Kept { flows, octets: flows * 112 };
+        assert_eq!(too_much(of(100_000_000), 21_504_000_000), None);
+        let told = too_much(of(1_000_000_000), 21_504_000_000).expect("more than there is");
+        assert!(
+            told.starts_with("about 1000000000 flows: ")
+                && told.contains("112.0 GB in all, and 21.50 GB are"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn runs_are_told_with_the_least_and_the_most_that_they_move() {

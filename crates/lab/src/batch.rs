@@ -10,7 +10,7 @@ mod left_out;
 mod names;
 mod rpcs;
 
-pub use asked::{Asked, asked};
+pub use asked::{Asked, Kept, asked, kept};
 pub use collectives::CollectiveSum;
 pub use differences::Difference;
 pub use left_out::{Alike, LeftOut};

@@ -1,6 +1,7 @@
 //! What runs are asked to move, which is known before they begin.
 
 use super::Run;
+use crate::results::FlowResult;
 use crate::scenario::Scenario;
 use crate::traffic::Traffic;
 use crate::traffic::jobs::{Jobs, Setting};
@@ -118,6 +119,36 @@ impl Asked {
     }
 }
 
+/// What runs keep in memory until all of them are done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Flows of all of them; about, where they come by the clock.
+    pub flows: u64,
+    /// Octets of what became of each. What is under way takes more.
+    pub octets: u64,
+}
+
+/// What `runs` keep.
+pub fn kept(runs: &[Run]) -> Kept {
+    let mut flows = 0u64;
+    // Other seeds have as many, as far as can be told.
+    for alike in runs.chunk_by(|one, next| Arc::ptr_eq(&one.scenario, &next.scenario)) {
+        let Some(first) = alike.first() else { continue };
+        let each = expected(&first.scenario, first.seed).unwrap_or(0);
+        flows = flows.saturating_add(each.saturating_mul(alike.len() as u64));
+    }
+    Kept { flows, octets: flows.saturating_mul(size_of::<FlowResult>() as u64) }
+}
+
+/// About how many flows `scenario` has; `None` of traffic that cannot be.
+fn expected(scenario: &Scenario, seed: u64) -> Option<u64> {
+    let stop = scenario.stop.map(|stop| Instant::ZERO + stop);
+    let traffic: Arc<[Traffic]> = scenario.traffic.clone().into();
+    let graph = &scenario.topology.graph;
+    let setting = Setting { graph, seed, stop, packet: 0, start_jitter: Some(Span::ZERO) };
+    Some(Jobs::new(&traffic, &setting).ok()?.expected())
+}
+
 /// So many flows are counted of all runs together: a fraction of a second.
 const COUNTED: usize = 2_000_000;
 
@@ -169,6 +200,22 @@ mod tests {
         }
         let cut = Asked::of(&scenario, 1, 5).unwrap();
         assert_eq!((cut.flows, cut.more, cut.weight()), (5, true, None));
+    }
+
+    #[test]
+    fn what_runs_keep_of_their_flows_is_about_what_they_come_to() {
+        let often = MIXED.replace("load = 0.1", "load = 0.9");
+        let scenario =
+            Arc::new(scenario(&format!("{often}[[traffic]]\nkind = \"all-to-all\"\nsize = \"1KB\"\n")));
+        let run =
+            |seed| Run { label: String::new(), values: Vec::new(), scenario: Arc::clone(&scenario), seed };
+        let runs = [1, 2, 3].map(run);
+        let counted: u64 = asked(runs.iter()).iter().map(|asked| asked.flows).sum();
+        let Kept { flows, octets } = kept(&runs);
+        // 4 bursts of 4, 30 from each to each, and those by chance.
+        assert!(flows > 3 * 46 && flows.abs_diff(counted) * 5 < counted, "{flows} {counted}");
+        assert_eq!(octets, flows * size_of::<FlowResult>() as u64);
+        assert_eq!(kept(&[]), Kept::default());
     }
 
     /// One flow from `h0` to `h1` behind the other leaf, and one to its neighbour.

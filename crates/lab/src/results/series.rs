@@ -167,7 +167,8 @@ impl Series {
         assert!(self.times.last().is_none_or(|last| *last < now), "samples go forward in time");
         let rows = self.flows.len() + self.queues.len() + self.words.len() + self.receivers.len();
         let rows = rows + self.of_machines.rows();
-        if rows >= self.rows_max && self.times.len() > 1 {
+        // Times are kept as well where nothing changes.
+        if rows.max(self.times.len()) >= self.rows_max && self.times.len() > 1 {
             self.halve();
         }
         self.times.push(now);
@@ -658,5 +659,19 @@ mod tests {
         }
         assert!((long - f64::from(sent)).abs() < 1.0, "{long} of {sent}");
         assert!((short - 5_000.0).abs() < 1.0, "{short}");
+    }
+
+    #[test]
+    fn the_interval_doubles_where_nothing_changes_too() {
+        let mut series = Series::new(Span::from_ps(1), vec!["a>b:3".to_owned()]);
+        series.rows_max = 64;
+        let (mut at, end) = (Instant::from_ps(1), Instant::from_ps(1_000));
+        while at < end {
+            series.begin(at);
+            series.delivered(7);
+            assert!(series.times().len() <= 64, "{at}");
+            at += series.interval().unwrap();
+        }
+        assert_eq!(series.interval(), Some(Span::from_ps(16)));
     }
 }

@@ -105,13 +105,23 @@ impl Source {
         Ok(source)
     }
 
-    /// About how many jobs come by the clock.
-    fn expected(&self) -> u64 {
-        match &self.state {
-            State::Bursts(bursts) => bursts.arrivals.expected().saturating_mul(bursts.size as u64),
-            State::Poisson(arrivals) => arrivals.expected(),
+    /// How many jobs there are; of those by the clock, about how many come.
+    pub(super) fn expected(&self) -> u64 {
+        let count = match (&self.traffic[self.index], &self.state) {
+            (_, State::Bursts(bursts)) => {
+                return bursts.arrivals.expected().saturating_mul(bursts.size as u64);
+            }
+            (_, State::Poisson(arrivals)) => return arrivals.expected(),
+            (Traffic::Flows(flows), _) => flows.len(),
+            (Traffic::Hpcc(file), _) => file.flows.len(),
+            (Traffic::ClosedLoop(spec), _) => spec.pairs.len().saturating_mul(spec.qps as usize),
+            (Traffic::Rpc(spec), _) => spec.queue_pairs() as usize,
+            (Traffic::Collective(spec), _) => spec.queue_pairs() as usize,
+            (Traffic::AllToAll(_), _) => self.hosts.saturating_mul(self.hosts.saturating_sub(1)),
+            (Traffic::Permutation(_), _) => self.hosts,
             _ => 0,
-        }
+        };
+        count as u64
     }
 
     /// When the next job starts; `None` when there is none.
