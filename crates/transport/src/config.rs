@@ -351,10 +351,10 @@ impl Change {
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QpError {
     /// There is no queue pair with that number.
-    #[error("no queue pair {0}")]
+    #[error("no queue pair {0:#08x}")]
     Unknown(Qpn),
     /// The number is in use.
-    #[error("queue pair {0} exists already")]
+    #[error("queue pair {0:#08x} exists already")]
     InUse(Qpn),
     /// An attribute is out of its range.
     #[error("{0} is out of range")]

@@ -63,14 +63,23 @@ impl Qpn {
 
 impl fmt::Display for Qpn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// `{:#08x}` writes all six digits behind `0x`, as perftest and Wireshark do.
+impl fmt::LowerHex for Qpn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::LowerHex::fmt(&self.0, f)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
     use proptest::prelude::*;
+    extern crate alloc;
 
     #[test]
     fn the_number_after_the_last_is_zero() {
@@ -78,6 +87,15 @@ mod tests {
         assert_eq!(Psn::new(0).since(Psn::new(0x00ff_ffff)), 1);
         assert_eq!(Psn::new(0x00ff_ffff).since(Psn::new(0)), -1);
         assert_eq!(Psn::new(0x0080_0000).since(Psn::new(0)), -0x0080_0000);
+    }
+
+    #[test]
+    fn a_queue_pair_is_told_in_six_digits_of_sixteen_as_others_tell_it() {
+        assert_eq!(
+            [17, 0x00ff_ffff].map(|value| format!("{:#08x}", Qpn::new(value))),
+            ["0x000011", "0xffffff"]
+        );
+        assert_eq!(format!("{:06x}", Qpn::new(17)), "000011");
     }
 
     proptest! {

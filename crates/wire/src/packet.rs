@@ -226,7 +226,7 @@ impl<'a> Parts<'a> {
 }
 
 impl fmt::Display for Packet<'_> {
-    /// One line: `10.0.0.1 > 10.0.0.2 WRITE_FIRST qpn 17 psn 5 va 0x1000 rkey 0x2a length 8192 payload 4096`.
+    /// One line: `10.0.0.1 > 10.0.0.2 WRITE_FIRST qpn 0x000011 psn 5 va 0x1000 rkey 0x2a length 8192 payload 4096`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.envelope.ip, self.transport)
     }
@@ -237,10 +237,10 @@ impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = &self.header;
         let shape = header.opcode.shape();
-        write!(f, "{} qpn {} psn {}", header.opcode, header.dest_qpn, header.psn)?;
+        write!(f, "{} qpn {:#08x} psn {}", header.opcode, header.dest_qpn, header.psn)?;
         if shape.has(Shape::DATAGRAM) {
             let deth = header.deth();
-            write!(f, " from qpn {} q_key {:#x}", deth.source_qpn, deth.q_key)?;
+            write!(f, " from qpn {:#08x} q_key {:#x}", deth.source_qpn, deth.q_key)?;
         }
         if shape.has(Shape::RETH) {
             let reth = header.reth();

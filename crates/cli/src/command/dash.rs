@@ -50,5 +50,5 @@ fn sockets(asked: &Dash) -> Result<Vec<PathBuf>, Failure> {
 
 /// The number of a queue pair, as `roci ctl` writes and takes it.
 fn number(qpn: roci_endpoint::Qpn) -> String {
-    format!("{:#08x}", qpn.get())
+    format!("{qpn:#08x}")
 }

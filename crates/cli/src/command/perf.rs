@@ -258,7 +258,7 @@ fn address(side: &str, key: &Key) -> String {
     let Key { qpn, psn, rkey, address, .. } = key;
     format!(
         " {side} address: QPN {:#08x} PSN {:#08x} RKey {rkey:#010x} VAddr {address:#018x} GID {}\n",
-        qpn.get(),
+        qpn,
         psn.get(),
         key.peer()
     )

@@ -124,7 +124,7 @@ pub enum CmError {
     #[error("more private data than {0} octets")]
     PrivateData(usize),
     /// The answer is waited for with another queue pair than was asked for.
-    #[error("queue pair {asked:#x} was asked for, and {given:#x} is to be connected", asked = .asked.get(), given = .given.get())]
+    #[error("queue pair {asked:#08x} was asked for, and {given:#08x} is to be connected")]
     Another {
         /// The queue pair that the peer was told of.
         asked: Qpn,

@@ -97,7 +97,7 @@ impl DeviceInner {
         }
         let mut rows = Vec::new();
         self.each(None, |core, entry, place, law, _| {
-            let labels = format!("{device},qp=\"{:#08x}\",law=\"{}\"", entry.qpn.get(), law.name());
+            let labels = format!("{device},qp=\"{:#08x}\",law=\"{}\"", entry.qpn, law.name());
             let status = core.engine.query(inner(place)).ok();
             rows.push((labels, entry.counters(&core.engine, place), status));
         });

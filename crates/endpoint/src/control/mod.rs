@@ -284,7 +284,7 @@ impl DeviceInner {
             }
         });
         match (only, name) {
-            (Some(qpn), _) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
+            (Some(qpn), _) if !found => Err(format!("there is no queue pair {qpn:#08x}")),
             (Some(_), Some(name)) if !known => {
                 Err(format!("its law has no register `{name}`{}", there_are(&names)))
             }
@@ -310,12 +310,7 @@ impl DeviceInner {
             if only.is_none()
                 && let Some((fault, _)) = core.engine.fallen(inner(place))
             {
-                fallen.push(format!(
-                    "{} failed with {:#08x} ({})",
-                    title(law),
-                    entry.qpn.get(),
-                    fault.brief()
-                ));
+                fallen.push(format!("{} failed with {:#08x} ({})", title(law), entry.qpn, fault.brief()));
                 return;
             }
             match core.engine.control_set(inner(place), name, value, now) {
@@ -331,13 +326,13 @@ impl DeviceInner {
                 Err(error) => {
                     let why = error
                         .map_or_else(|| "there is no room for another law".to_owned(), |it| it.to_string());
-                    wrong = Some(format!("{:#08x}: {why}", entry.qpn.get()));
+                    wrong = Some(format!("{:#08x}: {why}", entry.qpn));
                 }
             }
         });
         match (wrong, only) {
             (Some(wrong), _) => Err(wrong),
-            (None, Some(qpn)) if !found => Err(format!("there is no queue pair {:#08x}", qpn.get())),
+            (None, Some(qpn)) if !found => Err(format!("there is no queue pair {qpn:#08x}")),
             (None, None) if !found => Err(NOBODY.to_owned()),
             (None, None) if !taken && !fallen.is_empty() => Err(format!("nothing is set: {}", few(&fallen))),
             (None, None) if !taken => {

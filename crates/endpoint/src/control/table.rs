@@ -149,8 +149,7 @@ impl DeviceInner {
                     // Writing to a String does not fail.
                     let _ = writeln!(
                         text,
-                        "{:#08x} {law} {state:?} {} {} {} {in_flight} {} {} {} {}",
-                        qpn.get(),
+                        "{qpn:#08x} {law} {state:?} {} {} {} {in_flight} {} {} {} {}",
                         now.as_ps() / 1000,
                         limit(credit.rate_kbps, 1000),
                         limit(credit.window, 1),

@@ -83,7 +83,7 @@ pub enum PerfError {
     )]
     Nothing,
     /// A request failed.
-    #[error("{}: queue pair {:#08x} ended with {status}{}", explain(*.status), .qpn.get(), longer(*.status))]
+    #[error("{}: queue pair {:#08x} ended with {status}{}", explain(*.status), .qpn, longer(*.status))]
     Completion {
         /// How.
         status: Status,
@@ -93,7 +93,7 @@ pub enum PerfError {
     /// A request failed, and no packet of any queue pair was ever acknowledged: the ends talk over TCP, and the data take another way.
     #[error(
         "no packet of ours was answered: is UDP port 4791 open both ways{}? Queue pair {:#08x} ended with {unanswered}", carries(*octets),
-        .qpn.get(),
+        .qpn,
         unanswered = Status::TransportRetryCounterExceeded
     )]
     Unanswered {
@@ -104,7 +104,7 @@ pub enum PerfError {
     },
     /// A request was not answered in time, by a peer that has not left.
     #[error(
-        "requests were not answered in time, though the peer has not left: it is cut off, or has more to do than it can; -u and --retry_count let it take longer, and fewer -q or -o ask less of it at once (queue pair {:#08x} ended with {late})", .0.get(),
+        "requests were not answered in time, though the peer has not left: it is cut off, or has more to do than it can; -u and --retry_count let it take longer, and fewer -q or -o ask less of it at once (queue pair {:#08x} ended with {late})", .0,
         late = Status::TransportRetryCounterExceeded
     )]
     Late(Qpn),

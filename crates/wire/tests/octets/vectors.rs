@@ -165,15 +165,15 @@ fn a_packet_is_one_line() {
     let line = |name| parse(&frames[name]).unwrap().to_string();
     assert_eq!(
         line("v4-WRITE_FIRST"),
-        "10.0.0.1 > 10.0.0.2 WRITE_FIRST qpn 17 psn 16777214 va 0x123456789abcdef rkey 0x2a length 8192 payload 1024"
+        "10.0.0.1 > 10.0.0.2 WRITE_FIRST qpn 0x000011 psn 16777214 va 0x123456789abcdef rkey 0x2a length 8192 payload 1024"
     );
     assert_eq!(
         line("v4-UC_WRITE_ONLY-ODD"),
-        "10.0.0.1 > 10.0.0.2 UC_WRITE_ONLY qpn 17 psn 16777214 va 0x1000 rkey 0x2a length 13 payload 13"
+        "10.0.0.1 > 10.0.0.2 UC_WRITE_ONLY qpn 0x000011 psn 16777214 va 0x1000 rkey 0x2a length 13 payload 13"
     );
-    assert_eq!(line("v6-CNP"), "fd00::1 > fd00::2 CNP qpn 17 psn 0 becn");
-    assert_eq!(line("v4-RNR-NAK"), "10.0.0.1 > 10.0.0.2 ACKNOWLEDGE qpn 17 psn 6 RNR-NAK 640us msn 7");
-    assert_eq!(line("v4-VLAN-CE"), "10.0.0.1 > 10.0.0.2 CE SEND_ONLY qpn 17 psn 16777214 payload 5");
+    assert_eq!(line("v6-CNP"), "fd00::1 > fd00::2 CNP qpn 0x000011 psn 0 becn");
+    assert_eq!(line("v4-RNR-NAK"), "10.0.0.1 > 10.0.0.2 ACKNOWLEDGE qpn 0x000011 psn 6 RNR-NAK 640us msn 7");
+    assert_eq!(line("v4-VLAN-CE"), "10.0.0.1 > 10.0.0.2 CE SEND_ONLY qpn 0x000011 psn 16777214 payload 5");
 }
 
 #[test]
