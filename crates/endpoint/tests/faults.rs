@@ -9,7 +9,6 @@ use roci_endpoint::{
     QueuePairBuilder, Recovery, RecvWr, SendWr, Status,
 };
 use roci_units::BitsPerSec;
-use roci_wire::Layout;
 use std::time::Duration;
 
 /// A connection with a timeout of 4 ms, so that a lost last packet costs little, but being out of the processor for a
@@ -76,8 +75,10 @@ fn writes_in_messages_of_a_packet_arrive_as_well() {
 
 #[test]
 fn selective_repeat_delivers_everything_once_as_well() {
-    for seed in 8..12 {
-        traffic(&in_memory(seed, |qp| impatient(qp).timeout(12).recovery(Recovery::Irn, Layout::Irn)), 60);
+    let selective = [Recovery::Irn, Recovery::Srnic, Recovery::Reno, Recovery::NewReno, Recovery::Sack];
+    for (seed, recovery) in (8..12).flat_map(|seed| selective.map(|recovery| (seed, recovery))) {
+        let build = |qp: QueuePairBuilder| impatient(qp).timeout(12).recovery(recovery, recovery.layout());
+        traffic(&in_memory(seed, build), 60);
     }
 }
 

@@ -110,6 +110,34 @@ pub enum Recovery {
 }
 
 impl Recovery {
+    /// All of them, by the names that scenarios and command lines have for them.
+    pub const NAMED: [(&'static str, Self); 7] = [
+        ("go-back-n", Self::GoBackN),
+        ("irn", Self::Irn),
+        ("srnic", Self::Srnic),
+        ("reno", Self::Reno),
+        ("newreno", Self::NewReno),
+        ("sack", Self::Sack),
+        ("ndp", Self::Ndp),
+    ];
+
+    /// Its name among [`Recovery::NAMED`].
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMED.into_iter().find(|(_, recovery)| *recovery == self).map_or("", |(name, _)| name)
+    }
+
+    /// The layout with the fewest octets that says all that it needs to know.
+    #[must_use]
+    pub const fn layout(self) -> Layout {
+        match self {
+            Self::GoBackN => Layout::Standard,
+            Self::Srnic => Layout::Srnic,
+            Self::Ndp => Layout::Ndp,
+            Self::Irn | Self::Reno | Self::NewReno | Self::Sack => Layout::Irn,
+        }
+    }
+
     /// Whether the receiver keeps packets that come out of order, so that each must say where it goes.
     #[inline]
     #[must_use]

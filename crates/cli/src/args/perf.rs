@@ -7,7 +7,7 @@ use roci_endpoint::addresses::address_of;
 use roci_endpoint::congestion::LawError;
 use roci_endpoint::device::LINK;
 use roci_endpoint::perf::{Metric, Options, Order, RateLimit, Test, Verb};
-use roci_endpoint::{Law, Mtu, Service, congestion};
+use roci_endpoint::{Law, Mtu, Recovery, Service, congestion};
 use roci_units::BitsPerSec;
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -23,9 +23,10 @@ Examples:
   roci perf write-lat 10.0.0.1 -a --json
   roci perf write-bw 10.0.0.1 -R               # connected by RDMA-CM
   roci perf send-bw 10.0.0.1 -c UC --rate_limit 1    # unreliable connections
+  roci perf write-bw 10.0.0.1 --recovery irn         # selective repeat, between two ends of ours
   roci perf write-bw 10.0.0.1 --control firmware/dcqcn.elf     # a program controls congestion
 
-Both ends are to be given the same test, -s or -a, -n or -D, -q, -b, -A, -c, -R and -p.";
+Both ends are to be given the same test, -s or -a, -n or -D, -q, -b, -A, -c, --recovery, -R and -p.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TestName {
@@ -166,6 +167,10 @@ pub(crate) struct Perf {
     /// Send each packet of a WRITE as a message of its own: faster where messages are about as long as a run of offload
     #[arg(long)]
     pub(crate) lone_writes: bool,
+    /// How lost packets are sent again: go-back-n, or between two ends of ours irn, srnic, reno, newreno or sack, which send again
+    /// what is missing alone; say the same at both ends
+    #[arg(long, value_name = "NAME", default_value = "go-back-n", value_parser = recovery)]
+    pub(crate) recovery: Recovery,
     /// Congestion control: dcqcn, none, timely, dctcp, theta-powertcp, swift, nscc, or a program (PROGRAM.elf), and behind
     /// it its settings, KEY=VALUE separated by commas; say the same at both ends. timely, theta-powertcp and swift are to be
     /// told times above the path's, which between sockets are longer than a NIC's (docs/guide/perf.md), or they crawl
@@ -279,6 +284,17 @@ fn service(text: &str) -> Result<Service, String> {
     }
 }
 
+fn recovery(text: &str) -> Result<Recovery, String> {
+    let mut known = Recovery::NAMED.into_iter().filter(|(_, recovery)| *recovery != Recovery::Ndp);
+    known.find(|(name, _)| *name == text).map(|(_, recovery)| recovery).ok_or_else(|| match text {
+        "ndp" => {
+            "no network trims packets of RoCEv2, which NDP lives on; irn sends again what is missing alone"
+                .to_owned()
+        }
+        _ => "it is go-back-n, irn, srnic, reno, newreno or sack".to_owned(),
+    })
+}
+
 fn by_software(text: &str) -> Result<(), String> {
     match text {
         "SW" => Ok(()),
@@ -361,6 +377,7 @@ impl Perf {
             retry_count: self.retry_count,
             window: self.window,
             lone_writes: self.lone_writes,
+            recovery: self.recovery,
             law: self.control.as_deref().map(|text| law(text, link)).transpose()?,
             link,
             peak: !self.no_peak,

@@ -6,10 +6,10 @@ use crate::execute::print;
 use crate::format::size;
 use crate::progress::{self, Bar};
 use clap::ValueEnum as _;
-use roci_endpoint::Service;
 use roci_endpoint::perf::{
     self, Bandwidth, Connection, Counted, Event, Key, Metric, Options, PerfError, Row, Verb, Watch,
 };
+use roci_endpoint::{Recovery, Service};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
@@ -196,6 +196,7 @@ impl Screen<'_> {
             "rx_depth": options.rx_depth,
             "bidirectional": options.bidirectional,
             "rdma_cm": options.rdma_cm,
+            "recovery": options.recovery.name(),
             "control": self.asked.control.as_deref().unwrap_or("dcqcn"),
             "link_bps": options.link.0,
             "connection": connection,
@@ -227,7 +228,9 @@ fn head(options: &Options, connection: &Connection) -> String {
         let both = "the other end; say --control at both for the same";
         (" Control        : ", format!("{ours}, and {theirs} at {both}"))
     });
-    let entries = entries.into_iter().chain(laws);
+    let recovery = (options.recovery != Recovery::GoBackN)
+        .then(|| (" Recovery       : ", options.recovery.name().to_owned()));
+    let entries = entries.into_iter().chain(recovery).chain(laws);
     text.push_str(&format!("{:>20}{}\n", "", options.test));
     for (name, value) in entries {
         text.push_str(&format!("{name}{value}\n"));

@@ -14,7 +14,7 @@ use crate::memory::MemoryRegion;
 use crate::queue_pair::QueuePair;
 use crate::work::RecvWr;
 use roci_control::Law;
-use roci_transport::{Access, Status};
+use roci_transport::{Access, Recovery, Status};
 use roci_wire::cm::reason;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -509,7 +509,14 @@ fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<Ag
         true => PerfError::Peer("said nothing where its version was due".to_owned()),
         false => PerfError::Peer(format!("is of version {version:?}; 5.70 and newer are understood")),
     })?;
-    let laws = terms::is_marked(&heard).then(|| compare(channel, options)).transpose()?;
+    let is_ours = terms::is_marked(&heard);
+    if !is_ours && options.recovery != Recovery::GoBackN {
+        return Err(PerfError::Peer(format!(
+            "is not ours, and RoCEv2 as others speak it has no recovery `{}`: leave --recovery out",
+            options.recovery.name()
+        )));
+    }
+    let laws = is_ours.then(|| compare(channel, options)).transpose()?;
     channel.exchange(&u32::try_from(CYCLE).unwrap_or(4096).to_be_bytes())?;
     channel.exchange(&LINE.to_be_bytes())?;
     let ours = own_mtu(active, options)?;

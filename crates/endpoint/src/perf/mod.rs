@@ -40,7 +40,7 @@ use crate::queue_pair::ACK_TIMEOUT;
 use crate::work::{INLINE_MAX, WorkCompletion};
 use roci_control::Law;
 use roci_control::program::Tally;
-use roci_transport::{Service, Status};
+use roci_transport::{Recovery, Service, Status};
 use roci_units::{BitsPerSec, Span};
 use std::fmt;
 use std::io;
@@ -169,6 +169,9 @@ pub struct Options {
     /// Each packet of a WRITE is a message of its own, which fills runs of segmentation offload better; see
     /// [`QueuePairBuilder::lone_writes`](crate::QueuePairBuilder::lone_writes).
     pub lone_writes: bool,
+    /// How what is lost is sent again. Any but go-back-N has a header layout of its own, and wants an end of ours at the other side that is
+    /// told the same.
+    pub recovery: Recovery,
     /// The congestion control of the queue pairs; the device's own if not said. Both ends should have the same, for one
     /// sends the notifications that the other hears.
     pub law: Option<Law>,
@@ -226,6 +229,7 @@ impl Options {
             retry_count: 7,
             window: None,
             lone_writes: false,
+            recovery: Recovery::GoBackN,
             law: None,
             link: LINK,
             peak: true,
@@ -281,6 +285,9 @@ impl Options {
             _ if self.window.is_some() || self.lone_writes => wrong(
                 "an unreliable connection (UC) has no window, and lone WRITEs bring it nothing: a rate (--rate_limit) holds it back",
             ),
+            _ if self.recovery != Recovery::GoBackN => {
+                wrong("an unreliable connection (UC) sends nothing again, and has no recovery")
+            }
             _ if self.law.as_ref().is_some_and(|law| !self.service.has_answers_for(law)) => wrong(
                 "nobody acknowledges the packets of an unreliable connection (UC), and this law lives on that: dcqcn and none do without",
             ),
@@ -304,6 +311,12 @@ impl Options {
             }
             Test { metric: Metric::Latency, .. } if self.queue_pairs != 1 || self.bidirectional => {
                 wrong("a test of latency has one queue pair and no direction")
+            }
+            _ if self.recovery == Recovery::Ndp => wrong(
+                "NDP's recovery lives on switches that trim packets, and no network does that for RoCEv2",
+            ),
+            _ if self.recovery != Recovery::GoBackN && self.lone_writes => {
+                wrong("lone WRITEs go with go-back-n: other recoveries say in each packet where it goes")
             }
             _ if self.queue_pairs == 0 => wrong("at least one queue pair is needed"),
             _ if self.size == 0 || self.size > 1 << 30 => wrong("a message has 1 to 2^30 octets"),

@@ -5,6 +5,7 @@
 
 use super::handshake::{VERSION, VERSION_LEN};
 use super::{Metric, Options, PerfError, Test, Verb};
+use roci_transport::Recovery;
 use std::time::Duration;
 
 /// What stands behind the version and its zero: whose octets they are, and how terms are told.
@@ -15,6 +16,8 @@ pub(super) const LEN: usize = 24;
 const ALL_SIZES: u8 = 1;
 const BIDIRECTIONAL: u8 = 2;
 const UNRELIABLE: u8 = 4;
+/// Above the flags: the place of the recovery among [`Recovery::NAMED`].
+const RECOVERY: u32 = 3;
 
 /// What an end was told of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,7 @@ pub(super) struct Terms {
     all_sizes: bool,
     bidirectional: bool,
     unreliable: bool,
+    recovery: Recovery,
     queue_pairs: u32,
     size: u32,
     iterations: u32,
@@ -50,15 +54,26 @@ pub(super) fn is_marked(version: &[u8]) -> bool {
 
 impl Terms {
     pub(super) fn of(options: &Options) -> Self {
-        let Options { test, all_sizes, bidirectional, size, iterations, duration, .. } = *options;
+        let Options { test, all_sizes, bidirectional, recovery, size, iterations, duration, .. } = *options;
         let queue_pairs = options.queue_pairs.into();
         let known = |name: &str| [PROGRAM.0].into_iter().chain(LAWS).find(|known| *known == name);
         let control = options.law.as_ref().and_then(|law| known(law.name()));
         let unreliable = options.is_unreliable();
-        Self { test, all_sizes, bidirectional, unreliable, queue_pairs, size, iterations, duration, control }
+        Self {
+            test,
+            all_sizes,
+            bidirectional,
+            unreliable,
+            recovery,
+            queue_pairs,
+            size,
+            iterations,
+            duration,
+            control,
+        }
     }
 
-    /// Big-endian: verb, metric, flags, law or 0, queue pairs, size, iterations, microseconds or 0.
+    /// Big-endian: verb, metric, flags and recovery, law or 0, queue pairs, size, iterations, microseconds or 0.
     pub(super) fn to_octets(self) -> [u8; LEN] {
         let verb = match self.test.verb {
             Verb::Write => 0,
@@ -70,6 +85,8 @@ impl Terms {
         let flags = if self.all_sizes { ALL_SIZES } else { 0 };
         let flags = flags | if self.bidirectional { BIDIRECTIONAL } else { 0 };
         let flags = flags | if self.unreliable { UNRELIABLE } else { 0 };
+        let recovery = (0..).zip(Recovery::NAMED).find(|(_, (_, recovery))| *recovery == self.recovery);
+        let flags = flags | recovery.map_or(0, |(place, _)| place << RECOVERY);
         let time = self.duration.map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1));
         let mut octets = [0; LEN];
         let mut laws = LAWS.into_iter().zip(1..).chain([PROGRAM]);
@@ -105,6 +122,7 @@ impl Terms {
             all_sizes: octets[2] & ALL_SIZES != 0,
             bidirectional: octets[2] & BIDIRECTIONAL != 0,
             unreliable: octets[2] & UNRELIABLE != 0,
+            recovery: Recovery::NAMED.get(usize::from(octets[2] >> RECOVERY))?.1,
             queue_pairs: word(4)?,
             size: word(8)?,
             iterations: word(12)?,
@@ -164,6 +182,7 @@ impl Terms {
         let counts = is_passive || client.length() == server.length();
         let pairs = client.queue_pairs == server.queue_pairs;
         let services = client.unreliable == server.unreliable;
+        let recoveries = client.recovery == server.recovery;
         let directions = client.bidirectional == server.bidirectional;
         // Who was told none has the usual one, and a peer that names another may well measure against that.
         let is_program = |law| law == PROGRAM.0;
@@ -171,7 +190,7 @@ impl Terms {
             .control
             .zip(server.control)
             .is_none_or(|(client, server)| client == server || is_program(client) || is_program(server));
-        if fits && counts && services && pairs && directions && controls {
+        if fits && counts && services && recoveries && pairs && directions && controls {
             return Ok(());
         }
         let told = |end: &Self| {
@@ -179,6 +198,7 @@ impl Terms {
                 (!fits).then(|| end.sizes()),
                 (!counts).then(|| end.length()),
                 (!services).then(|| end.service().to_owned()),
+                (!recoveries).then(|| format!("--recovery {}", end.recovery.name())),
                 (!pairs).then(|| format!("-q {}", end.queue_pairs)),
                 (!directions && end.bidirectional).then(|| "-b".to_owned()),
                 (!controls).then(|| format!("--control {}", end.control.unwrap_or_default())),
@@ -223,7 +243,14 @@ mod tests {
                 let one =
                     Terms { size: 77, queue_pairs: 300, all_sizes: true, control, ..terms(verb, metric) };
                 let duration = Some(Duration::from_millis(1500));
-                let other = Terms { duration, bidirectional: true, unreliable: true, ..terms(verb, metric) };
+                let recovery = if metric == Metric::Latency { Recovery::Ndp } else { Recovery::Irn };
+                let other = Terms {
+                    duration,
+                    bidirectional: true,
+                    unreliable: true,
+                    recovery,
+                    ..terms(verb, metric)
+                };
                 for told in [one, other] {
                     assert_eq!(Terms::from_octets(&told.to_octets()), Some(told));
                 }
@@ -265,6 +292,21 @@ mod tests {
         let apart = Terms::compare(&client, &server).unwrap_err().to_string();
         assert_eq!(apart, "the server was given `-c RC` and the client `-c UC`: give both ends the same");
         assert!(Terms::compare(&client, &client).is_ok());
+    }
+
+    #[test]
+    fn ends_that_send_lost_packets_again_in_different_ways_are_apart() {
+        let server = terms(Verb::Read, Metric::Bandwidth);
+        let client = Terms { recovery: Recovery::Srnic, ..server };
+        let apart = Terms::compare(&client, &server).unwrap_err().to_string();
+        assert_eq!(
+            apart,
+            "the server was given `--recovery go-back-n` and the client `--recovery srnic`: give both ends the same"
+        );
+        assert!(Terms::compare(&client, &client).is_ok());
+        let mut later = client.to_octets();
+        later[2] |= 7 << RECOVERY;
+        assert_eq!(Terms::from_octets(&later), None, "a recovery of a later release");
     }
 
     #[test]

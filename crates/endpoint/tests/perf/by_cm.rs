@@ -1,6 +1,7 @@
 //! Ends that meet by RDMA-CM.
 
 use crate::{Notes, TURN, options};
+use roci_endpoint::Recovery;
 use roci_endpoint::perf::{self, Metric, Options, Verb};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -71,5 +72,19 @@ fn who_comes_to_a_busy_server_hears_at_once_that_nobody_listens() {
         assert!(why.contains("127.0.0.83:") && why.contains("nobody listens at this port"), "{why}");
         assert!(why.contains("or it is busy with another client"), "{why}");
         assert!(took < Duration::from_secs(2), "{took:?}");
+    });
+}
+
+#[test]
+fn a_recovery_of_ours_has_its_layout_by_rdma_cm_as_well() {
+    let _turn = turn();
+    let options = Options { recovery: Recovery::Srnic, ..server("127.0.0.86") };
+    let (far, near) = (Notes::default(), Notes::default());
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| perf::run(&options, &far));
+        until("the server waits", || far.waiting.load(Ordering::SeqCst));
+        let done = perf::run(&client(&options, "127.0.0.86", "127.0.0.87"), &near);
+        far.stop.store(done.is_err(), Ordering::SeqCst);
+        assert!(done.is_ok() && server.join().unwrap().is_ok(), "{done:?}");
     });
 }

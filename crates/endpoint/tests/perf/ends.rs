@@ -1,8 +1,8 @@
 //! Ends that stop, fall silent, or were told different things.
 
 use crate::{Notes, TURN, meet, options, visit};
-use roci_endpoint::Service;
 use roci_endpoint::perf::{self, Metric, Options, PerfError, Test, Verb};
+use roci_endpoint::{Recovery, Service};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::PoisonError;
@@ -190,6 +190,26 @@ fn apart(server: &Options, client: &Options) -> [Result<(), PerfError>; 2] {
 }
 
 #[test]
+fn perftest_is_not_talked_to_with_a_recovery_of_ours() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let usual = options(Verb::Write, Metric::Bandwidth);
+    let ours = Options { recovery: Recovery::Irn, ..usual.clone() };
+    for (server, client) in [(&usual, &ours), (&ours, &usual)] {
+        let (far, near) = (Notes::default(), Notes::default());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| perf::run(server, &far));
+            let done = meet(&Options { port: mute(server.port), ..client.clone() }, &near);
+            far.stop.store(true, Ordering::SeqCst);
+            assert!(matches!(waits.join().unwrap(), Err(PerfError::Stopped)), "it waits for another");
+            let why = done.unwrap_err().to_string();
+            let strangers = far.strangers.lock().unwrap().concat();
+            let told = if client.recovery == Recovery::Irn { why } else { strangers };
+            assert!(told.contains("recovery `irn`: leave --recovery out"), "{told}");
+        });
+    }
+}
+
+#[test]
 fn ends_that_were_told_different_things_name_both_and_end() {
     let of =
         |verb, metric| Options { port: options(verb, metric).port, ..Options::new(Test { verb, metric }) };
@@ -221,8 +241,13 @@ fn ends_that_were_told_different_things_name_both_and_end() {
         ),
         (
             usual.clone(),
-            Options { duration: seconds(3), ..usual },
+            Options { duration: seconds(3), ..usual.clone() },
             format!("the server was given `-n 1000` and the client `-D 3`: {same}"),
+        ),
+        (
+            Options { recovery: Recovery::Irn, ..usual.clone() },
+            usual,
+            format!("the server was given `--recovery irn` and the client `--recovery go-back-n`: {same}"),
         ),
     ];
     for (far, near, why) in cases {

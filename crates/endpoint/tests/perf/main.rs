@@ -7,7 +7,7 @@ mod ends;
 use roci_endpoint::perf::{
     self, Counted, Event, Metric, Options, Order, PerfError, RateLimit, Row, Test, Verb, Watch,
 };
-use roci_endpoint::{BitsPerSec, INLINE_MAX, Law, Mtu, Service};
+use roci_endpoint::{BitsPerSec, INLINE_MAX, Law, Mtu, Recovery, Service};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::FromRawFd;
@@ -108,6 +108,21 @@ fn each_test_runs_and_both_ends_agree_on_the_bandwidth() {
         assert!(row.average > 0.0 && row.peak.unwrap() >= row.average * 0.99, "{row:?}");
         let [Row::Bandwidth(told)] = server[..] else { panic!("{server:?}") };
         assert!((told.average - row.average).abs() < row.average * 1e-6);
+    }
+}
+
+#[test]
+fn each_test_runs_with_each_recovery_of_ours() {
+    for recovery in [Recovery::Irn, Recovery::Srnic, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        for verb in [Verb::Write, Verb::Send, Verb::Read, Verb::Atomic { swap: false }] {
+            let options =
+                Options { recovery, queue_pairs: 2, bidirectional: true, ..options(verb, Metric::Bandwidth) };
+            let (_, client) = both(&options);
+            let [Row::Bandwidth(row)] = client[..] else { panic!("{client:?}") };
+            assert_eq!((row.iterations, row.size), (100, options.size.into()), "{options:?}");
+        }
+        let (_, client) = both(&Options { recovery, ..options(Verb::Write, Metric::Latency) });
+        assert!(matches!(client[..], [Row::Latency(_)]), "{recovery:?}: {client:?}");
     }
 }
 

@@ -10,17 +10,6 @@ use roci_control::LAWS;
 use roci_transport::{Recovery, Service};
 use roci_units::BitsPerSec;
 
-/// The recovery programs by their names.
-pub(super) const RECOVERIES: [(&str, Recovery); 7] = [
-    ("go-back-n", Recovery::GoBackN),
-    ("irn", Recovery::Irn),
-    ("srnic", Recovery::Srnic),
-    ("reno", Recovery::Reno),
-    ("newreno", Recovery::NewReno),
-    ("sack", Recovery::Sack),
-    ("ndp", Recovery::Ndp),
-];
-
 const SERVICES: [(&str, Service); 2] = [("RC", Service::Rc), ("UC", Service::Uc)];
 
 /// Keys that are about answers and repetition.
@@ -70,7 +59,8 @@ pub(super) fn service(table: Table<'_>) -> Result<Service, ScenarioError> {
 pub(super) fn recovery(table: Table<'_>) -> Result<Option<Recovery>, ScenarioError> {
     match table.text("recovery")? {
         Some(name)
-            if LAWS.contains(&name.value.as_str()) && !RECOVERIES.iter().any(|(it, _)| *it == name.value) =>
+            if LAWS.contains(&name.value.as_str())
+                && !Recovery::NAMED.iter().any(|(it, _)| *it == name.value) =>
         {
             let beside = if name.value == "homa" {
                 "and leave `recovery` out"
@@ -83,11 +73,11 @@ pub(super) fn recovery(table: Table<'_>) -> Result<Option<Recovery>, ScenarioErr
                 format!(
                     "set `transport.control = \"{}\"` {beside}; those that exist are {}",
                     name.value,
-                    listed(RECOVERIES.iter().map(|(name, _)| *name))
+                    listed(Recovery::NAMED.iter().map(|(name, _)| *name))
                 ),
             ))
         }
-        _ => table.word("recovery", &RECOVERIES),
+        _ => table.word("recovery", &Recovery::NAMED),
     }
 }
 

@@ -271,12 +271,7 @@ fn layout_for(
     let plainest = match (recovery, own) {
         _ if homa => Layout::Homa,
         (Recovery::GoBackN, Some(cc)) => Layout::Cc(cc),
-        _ => match recovery {
-            Recovery::GoBackN => Layout::Standard,
-            Recovery::Srnic => Layout::Srnic,
-            Recovery::Ndp => Layout::Ndp,
-            _ => Layout::Irn,
-        },
+        _ => recovery.layout(),
     };
     let chosen = layout(table)?.unwrap_or(plainest);
     match (chosen, recovery) {
@@ -621,7 +616,7 @@ impl Control {
                 "choose a register that can be written".to_owned()
             }
         };
-        let is_recovery = |name| reliability::RECOVERIES.iter().any(|(recovery, _)| *recovery == name);
+        let is_recovery = |name| Recovery::NAMED.iter().any(|(recovery, _)| *recovery == name);
         let message = match error {
             SettingError::Law { .. } if is_recovery(name) => {
                 let message = format!("`{name}` is a recovery and no law");
