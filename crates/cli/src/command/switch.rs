@@ -103,9 +103,11 @@ fn scenario(asked: &Switch) -> Result<Scenario, Failure> {
     let read = match &asked.like {
         Some(path) => Scenario::load(path, &set),
         None => {
+            // Hosts of its own, which send nothing: no timeout of theirs is too short for a long link.
             let hosts = asked.ports.len();
             let text = format!(
                 "[topology]\nkind = \"star\"\nhosts = {hosts}\nrate = \"{}\"\ndelay = \"{}\"\n\
+                 [transport]\ntimeout = \"0s\"\ncontrol = \"none\"\n\
                  [[traffic]]\nkind = \"permutation\"\nsize = \"1B\"\n",
                 asked.rate.unwrap_or(RATE),
                 asked.delay.unwrap_or(DELAY)
@@ -288,5 +290,24 @@ impl Series {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        switch: Switch,
+    }
+
+    #[test]
+    fn a_link_is_as_long_as_it_is_said_to_be() {
+        let asked = Command::parse_from(["switch", "tap:a", "tap:b", "--delay", "20ms", "--rate", "100Mb/s"]);
+        let scenario = scenario(&asked.switch).unwrap_or_else(|_| panic!("20 ms are no delay"));
+        assert_eq!(scenario.transport.timeout, Span::ZERO);
     }
 }
