@@ -298,7 +298,7 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 53] = [
+    let wrong: [(&[&str], &str); 55] = [
         (&["switch", "tap:r0", "tap:r1", "--set", "nic.ets={ 3 = 60, 0 = 30 }"], "make 90 percent"),
         (&["switch", "tap:r%d", "tap:r1"], "`r%d` is no device's name"),
         (&["switch", "tap:r0"], "2 values required"),
@@ -327,7 +327,9 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["dash", "--socket", "a", "--json"], "--once"),
         (&["perf", "write-bw", "--control", "nosuch"], "swift, nscc, or a program's file"),
         (&["perf", "write-bw", "--control", "dcqcm"], "there is no law"),
-        (&["perf", "write-bw", "--control", "firmware/hpcc.elf"], "needs telemetry"),
+        (&["perf", "write-bw", "--control", "firmware/homa.elf"], "needs"),
+        (&["perf", "write-bw", "--control", "hpcc", "--recovery", "irn"], "leave --recovery out"),
+        (&["perf", "write-bw", "--recovery", "ndp"], "no network trims"),
         (
             &["perf", "write-bw", "--control", "dcqcn.elf"],
             "there is no such file here; build it with `roci program build`, or name one of `",

@@ -3,7 +3,7 @@
 use roci_control::program::{ImageError, Options};
 use roci_control::{Image, Law, Programmed, SettingError};
 use roci_units::BitsPerSec;
-use roci_wire::Layout;
+use roci_wire::{Cc, Layout};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(thiserror::Error)]
 pub enum LawError {
     /// There is no such law.
-    #[error("there is no law {0:?}; choose one of {list}, or a program's file, which ends with .elf", list = Programmed::FALLBACKS.join(", "))]
+    #[error("there is no law {0:?}; choose one of {list}, or a program's file, which ends with .elf", list = on_the_wire())]
     Unknown(String),
     /// It has no such setting.
     #[error(transparent)]
@@ -27,20 +27,18 @@ pub enum LawError {
     #[error("{0}: {1}")]
     Image(String, ImageError),
     /// It needs what packets on a real network do not bring.
-    #[error("{0} needs {1}, which RoCEv2 does not carry; what runs on the wire are {list} and programs like them", list = Programmed::FALLBACKS.join(", "))]
+    #[error("{0} needs {1}, which RoCEv2 does not carry; what runs on the wire are {list} and programs like them", list = on_the_wire())]
     Simulated(String, &'static str),
-    /// Its packets are of a layout that both ends must agree on, which is not what they do here.
-    #[error(
-        "{0} {1}, in layout `cc`, with which both ends have to make their queue pairs; what this command agrees on with its peer is \
-         perftest's, and has no word for a layout, so a peer would take such packets for broken ones. Run it in a scenario, or on the \
-         wire by the library, where `QueuePairBuilder::recovery` sets the layout at both ends"
-    )]
-    Layout(String, String),
 }
 
 speaks!(LawError);
 
-/// The law that `text` names, on links of `link`: `dcqcn`, `firmware/dcqcn.elf`, or with settings behind it
+/// The laws that run on the wire; the last two where switches write telemetry.
+fn on_the_wire() -> String {
+    Programmed::FALLBACKS.into_iter().chain(["hpcc", "powertcp"]).collect::<Vec<_>>().join(", ")
+}
+
+/// The law that `text` names, on links of `link`, which may want a [layout] of its own: `dcqcn`, `firmware/dcqcn.elf`, or with settings behind it
 /// `dcqcn,preset=hpcc,rai=80Mb/s`. The settings of a program are words of its context; where it fails
 /// [`Programmed::usual_fallback`] takes over.
 /// `read` brings a program's file.
@@ -68,17 +66,22 @@ pub fn law(
         program(name, &settings, link, read)?
     };
     match need(&law) {
-        None => Ok(law),
-        Some(Need::Telemetry) => Err(LawError::Simulated(name.to_owned(), "telemetry")),
         Some(Need::Grants | Need::Pulls) => Err(LawError::Simulated(name.to_owned(), "a header of its own")),
-        Some(Need::Packets(_)) => Err(LawError::Layout(
-            name.to_owned(),
-            "sends or hears packets of its own (LAW_0 to LAW_7)".to_owned(),
-        )),
-        Some(Need::Words(words)) => {
-            let own = format!("adds {} octets of its own to each packet", 4 * words);
-            Err(LawError::Layout(name.to_owned(), own))
+        _ => Ok(law),
+    }
+}
+
+/// The layout in which queue pairs of a law that [`law`] gives are to be made, with go-back-N where it is not the standard one
+/// ([`QueuePairBuilder::recovery`](crate::QueuePairBuilder::recovery)); both ends must have the same.
+pub fn layout(law: &Law) -> Layout {
+    match need(law) {
+        Some(Need::Telemetry(words) | Need::Words(words) | Need::Packets(words)) => {
+            let words = u8::try_from(words).unwrap_or(u8::MAX);
+            Cc::new(false, law.wants_telemetry(), words).map_or(Layout::Standard, Layout::Cc)
         }
+        Some(Need::Grants) => Layout::Homa,
+        Some(Need::Pulls) => Layout::Ndp,
+        None => Layout::Standard,
     }
 }
 
@@ -103,8 +106,8 @@ fn program(
 /// What a law needs of packets that those of the standard layout do not bring.
 #[derive(Clone, Copy)]
 enum Need {
-    /// What switches of a simulation write.
-    Telemetry,
+    /// What switches write, and so many words of its own.
+    Telemetry(usize),
     Grants,
     Pulls,
     /// So many words of its own on each packet.
@@ -115,7 +118,10 @@ enum Need {
 
 fn need(law: &Law) -> Option<Need> {
     match law {
-        law if law.wants_telemetry() => Some(Need::Telemetry),
+        Law::Program(program) if law.wants_telemetry() => {
+            Some(Need::Telemetry(program.image().header_words().into()))
+        }
+        law if law.wants_telemetry() => Some(Need::Telemetry(0)),
         Law::Homa(_) => Some(Need::Grants),
         Law::Ndp(_) => Some(Need::Pulls),
         Law::Program(law) => {
@@ -133,14 +139,14 @@ fn need(law: &Law) -> Option<Need> {
 
 /// What `law` needs that packets of `layout` do not bring.
 pub(crate) fn lacks(law: &Law, layout: Layout) -> Option<&'static str> {
+    let has = |words, int: bool| matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words && (cc.has_int() || !int));
     let (is_brought, what) = match need(law)? {
-        Need::Telemetry => (false, "telemetry, which no packet brings"),
+        Need::Telemetry(words) => (has(words, true), "telemetry, which layout `cc` has room for"),
         Need::Grants => (layout == Layout::Homa, "grants, which layout `homa` brings"),
         Need::Pulls => (layout == Layout::Ndp, "pulls, which layout `ndp` brings"),
-        Need::Words(words) | Need::Packets(words) => (
-            matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words),
-            "words or packets of its own, which layout `cc` brings",
-        ),
+        Need::Words(words) | Need::Packets(words) => {
+            (has(words, false), "words or packets of its own, which layout `cc` brings")
+        }
     };
     (!is_brought).then_some(what)
 }
@@ -177,18 +183,33 @@ mod tests {
     }
 
     #[test]
+    fn a_law_s_layout_brings_what_it_needs() {
+        let cc = |int, words| Layout::Cc(Cc::new(false, int, words).unwrap());
+        for (text, own) in [
+            ("dcqcn", Layout::Standard),
+            ("firmware/dcqcn.elf", Layout::Standard),
+            ("hpcc", cc(true, 0)),
+            ("powertcp", cc(true, 0)),
+            ("firmware/hpcc.elf", cc(true, 0)),
+            ("firmware/credit.elf", cc(false, 1)),
+            ("crates/control/tests/images/talks.elf", cc(false, 1)),
+        ] {
+            let law = law(text, LINK, shipped).unwrap();
+            assert_eq!(layout(&law), own, "{text}");
+            assert_eq!(lacks(&law, own), None, "{text}");
+            assert_eq!(lacks(&law, Layout::Irn).is_some(), own != Layout::Standard, "{text}");
+        }
+        assert!(lacks(&law("hpcc", LINK, shipped).unwrap(), cc(false, 11)).is_some());
+    }
+
+    #[test]
     fn what_cannot_run_is_refused_with_a_reason() {
         for (text, why) in [
             ("dcqcm", "there is no law \"dcqcm\""),
             ("dcqcn,rai", "`rai` is no KEY=VALUE"),
             ("dcqcn,rai=fast", "it takes"),
-            ("hpcc", "needs telemetry"),
-            ("firmware/hpcc.elf", "needs telemetry"),
             ("homa", "a header of its own"),
             ("firmware/homa.elf", "needs"),
-            ("firmware/credit.elf", "adds 4 octets of its own to each packet, in layout `cc`"),
-            ("firmware/credit.elf", "perftest's, and has no word for a layout"),
-            ("crates/control/tests/images/talks.elf", "packets of its own (LAW_0 to LAW_7), in layout `cc`"),
             ("firmware/nosuch.elf", "cannot read firmware/nosuch.elf"),
             ("firmware/dcqcn.elf,nosuch=1", "nosuch"),
         ] {

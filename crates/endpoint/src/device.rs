@@ -75,6 +75,8 @@ pub struct DeviceConfig {
     /// The rate of the link, what "unpaced" means to a law: a queue pair that a law has paced is held to it when the law takes its
     /// limit away. Until then nothing paces it.
     pub link: BitsPerSec,
+    /// The rate of switches' ports for which telemetry has no code, which is any but 25, 50, 100, 200 and 400 Gb/s; that of the link if not said.
+    pub hop_rate: Option<BitsPerSec>,
     /// The most that its [active MTU](Device::active_mtu) is to be, for a path that takes less than the link; what the link takes if
     /// not said, and never more.
     pub mtu: Option<Mtu>,
@@ -89,7 +91,7 @@ pub struct DeviceConfig {
     pub read_room: Option<u32>,
     /// The congestion-control laws that queue pairs can name, from number 1 on; 0 is none. The first is that of queue
     /// pairs that name none; if not said, it is DCQCN as its authors had it. One that needs more than RoCEv2's packets bring runs
-    /// where [`QueuePairBuilder::recovery`] says the layout for it, as Homa and NDP do; one that wants telemetry nowhere.
+    /// where [`QueuePairBuilder::recovery`] says the layout for it, as [`layout`](crate::congestion::layout) tells.
     pub laws: Vec<Law>,
 }
 
@@ -101,6 +103,7 @@ impl Default for DeviceConfig {
             shards: 1,
             connected: 32,
             link: LINK,
+            hop_rate: None,
             mtu: None,
             dscp: 0,
             cnp_dscp: 48,
@@ -238,10 +241,6 @@ impl Device {
         let invalid = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if !is_host(address) {
             return invalid(&format!("{address} is not the address of a host: name one of this host's"));
-        }
-        // What others need depends on the layout, which each queue pair has.
-        if let Some(law) = config.laws.iter().find(|law| law.wants_telemetry()) {
-            return invalid(&format!("law `{}` needs telemetry, which RoCEv2 has no place for", law.name()));
         }
         let is_memory = matches!(config.backend, Backend::Memory(_));
         if !(1..=16).contains(&config.shards) || is_memory && config.shards != 1 {
@@ -642,6 +641,7 @@ impl Core {
         Self {
             engine,
             local: io.local(),
+            hop_rate: config.hop_rate.unwrap_or(config.link),
             numbers: Numbers::new(io.slot()),
             entries: Vec::new(),
             vacant: Vec::new(),

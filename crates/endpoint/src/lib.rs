@@ -135,6 +135,7 @@ mod receive;
 mod shard;
 pub mod shared_receive;
 mod table;
+mod telemetry;
 pub mod threads;
 mod times;
 mod transmit;

@@ -10,6 +10,7 @@ use crate::numbers::{MANAGEMENT, inner, random};
 use crate::posting::AT_ONCE;
 use crate::shard::{Entry, Greeting, Shard, Watch};
 use crate::shared_receive::SharedReceiveQueue;
+use crate::telemetry;
 use crate::work::{RecvWr, Refused, SendWr};
 use crate::works::Owner;
 use roci_control::{Law, Value};
@@ -240,7 +241,9 @@ impl QueuePairBuilder {
         config.timeout = timeout(exponent);
         let mtu = u32::from(config.mtu);
         config.max_in_flight = (self.window / mtu).max(2);
-        config.ack_every = u16::try_from((self.window / mtu / 8).clamp(1, 64)).unwrap_or(64);
+        // What switches or a law say in packets comes back with each acknowledgement, and not with one of many.
+        let every = if matches!(config.layout, Layout::Cc(_)) { 1 } else { 64 };
+        config.ack_every = u16::try_from((self.window / mtu / 8).clamp(1, every)).unwrap_or(64);
         if config.service == Service::Ud {
             config.state = QpState::ReadyToSend;
         } else if let Some(law) = device.laws.get(usize::from(config.law))
@@ -302,6 +305,7 @@ impl QueuePairBuilder {
             watch: None,
             octets: 0,
             tally: None,
+            telemetry: telemetry::of(self.config.layout),
         });
         locked.core.mind_window(self.window);
         drop(locked);

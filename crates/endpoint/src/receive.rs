@@ -4,9 +4,11 @@ use crate::icrc::{self, Flow, Id, Solver};
 use crate::io::Arrived;
 use crate::numbers::inner;
 use crate::shard::Core;
+use crate::telemetry::{self, Telemetry};
 use roci_transport::Arrival;
 use roci_units::Instant;
 use roci_wire::bth::{DEFAULT_PKEY, RethView};
+use roci_wire::layout::int::IntStack;
 use roci_wire::transport::PAYLOAD_MAX;
 use roci_wire::{BthView, Header, Layout, Opcode, Shape, Transport};
 use std::net::IpAddr;
@@ -184,7 +186,15 @@ impl Core {
             _ => run.path,
         };
         let words = transport.words.as_slice();
-        let arrival = Arrival { ce: run.ce, words, ..Arrival::new(&transport.header, path) };
+        let block = telemetry::block_of(layout).and_then(|block| words.get(block)?.first_chunk());
+        let told = block.and_then(|block| {
+            let ways = self.entries[place as usize].as_mut()?.telemetry.as_mut()?;
+            let way = &mut ways[usize::from(telemetry::is_answer(transport.header.opcode))];
+            way.hear(now, &IntStack::decode(block), self.hop_rate);
+            Some(*way)
+        });
+        let (hops, path_id) = told.as_ref().map_or_else(Default::default, Telemetry::told);
+        let arrival = Arrival { ce: run.ce, words, hops, path_id, ..Arrival::new(&transport.header, path) };
         if transport.header.opcode.shape().has(Shape::ATOMIC) {
             // It is carried out at once, on what came before it.
             self.place_all(run.octets);
@@ -200,8 +210,14 @@ impl Core {
             self.place_soon(run.octets, Unplaced { payload, packets: 1, stride: 0, key, address });
         }
         if self.reaction.reply.is_some()
-            && let Some(reply) = self.reaction.reply.take()
+            && let Some(mut reply) = self.reaction.reply.take()
         {
+            if let Some(told) = block
+                && telemetry::is_answer(reply.header.opcode)
+                && let (Some(words), Some(place)) = (&mut reply.words, telemetry::block_of(layout))
+            {
+                words.words[place].copy_from_slice(told);
+            }
             self.queue_reply(now, reply);
         }
         if self.reaction.notice.is_some()
@@ -332,12 +348,16 @@ mod tests {
     use super::*;
     use crate::clock::END;
     use crate::device::{Backend, Device, DeviceConfig, Progress};
-    use crate::io::MemoryWire;
+    use crate::io::{MemoryWire, PacketIo as _};
+    use crate::memory::RemoteMemory;
+    use crate::queue_pair::QpInfo;
     use crate::work::{RecvWr, SendWr};
     use proptest::prelude::*;
-    use roci_transport::{Access, QpState, Status};
-    use roci_units::{Psn, Qpn, Span};
-    use roci_wire::{Deth, Ip};
+    use roci_control::Hop;
+    use roci_transport::{Access, QpState, Recovery, Status};
+    use roci_units::{BitsPerSec, Bytes, Psn, Qpn, Span};
+    use roci_wire::layout::int::IntHop;
+    use roci_wire::{Aeth, Cc, Deth, Flags, Ip, Reth};
     use std::net::Ipv6Addr;
 
     const HERE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
@@ -373,6 +393,58 @@ mod tests {
             assert_eq!(source, knows.then_some(Some((stranger.into(), Qpn::new(5)))));
         }
         assert_eq!(device.refused(roci_transport::Refusal::Datagram), 1);
+    }
+
+    #[test]
+    fn an_acknowledgement_takes_back_what_switches_told_in_the_packet_that_it_answers() {
+        let (wire, peer) = (MemoryWire::new(1), "fd00::2".parse::<Ipv6Addr>().unwrap());
+        let (device, mut far) = (device(&wire), wire.attach(peer.into()).unwrap());
+        let cc = Cc::new(true, true, 1).unwrap();
+        let layout = Layout::Cc(cc);
+        let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
+        let open = pd.reg_mr(vec![0; 64], Access::ALL).unwrap().remote();
+        let qp = pd.create_qp(&cq, &cq).recovery(Recovery::GoBackN, layout).build().unwrap();
+        qp.connect(QpInfo { address: peer.into(), qpn: Qpn::new(5), psn: Psn::new(0) }).unwrap();
+        let mut stack = IntStack::default();
+        let hop =
+            IntHop::new(BitsPerSec::from_gbps(25), Instant::from_ps(7_000_000), Bytes(12_800), Bytes(800));
+        stack.push(9, hop);
+        let mut words = cc.empty();
+        assert!(cc.set_int(&mut words, &stack));
+        let mut say = |mut header: Header, fill: &dyn Fn(&mut Header)| {
+            fill(&mut header);
+            let transport = Transport { header, layout, words, ..Transport::standard(header) };
+            let mut octets = vec![0; transport.len()];
+            transport.emit_with(&Ip::v6(peer, HERE), 4791, &mut octets, |place| place.fill(1)).unwrap();
+            wire.inject(peer.into(), HERE.into(), &octets);
+            device.progress();
+            device.progress();
+            let mut heard = None;
+            far.receive(&mut |arrived| {
+                heard = Transport::parse(arrived.octets, layout).ok().map(|(packet, _)| packet)
+            })
+            .unwrap();
+            heard
+        };
+        let write = Header::new(Opcode::WRITE_ONLY, qp.qp_num(), Psn::new(0));
+        let answer = say(write, &|header| {
+            header.set_reth(Reth { va: open.address, rkey: open.rkey, length: 4 });
+            (header.payload, header.flags) = (4, Flags::ACK_REQUEST);
+        });
+        let answer = answer.unwrap();
+        assert_eq!((answer.header.opcode, cc.int(&answer.words)), (Opcode::ACKNOWLEDGE, Some(stack)));
+        // And what comes back in an answer to ours is what the law hears of our way, with rate and times in full.
+        let told = |way: usize| {
+            let cell = device.inner.cells[0].lock();
+            let entry = cell.core.entries.iter().flatten().find(|entry| entry.qpn == qp.qp_num()).unwrap();
+            entry.telemetry.as_ref().unwrap()[way].told().0.to_vec()
+        };
+        let hop = Hop { at_ns: 7_000, tx_bytes: 12_800, queue_bytes: 800, rate_kbps: 25_000_000 };
+        assert_eq!([told(0), told(1)], [vec![hop], vec![]]);
+        qp.post_send(SendWr::write_inline(b"ours", RemoteMemory::default())).unwrap();
+        let ours = qp.info().psn;
+        say(Header::new(Opcode::ACKNOWLEDGE, qp.qp_num(), ours), &|header| header.set_aeth(Aeth::default()));
+        assert_eq!([told(0), told(1)], [vec![hop], vec![hop]]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::numbers::{Numbers, inner, place_of};
 use crate::paths::Paths;
 use crate::receive::Unplaced;
 use crate::table::{Change, Table};
+use crate::telemetry::Telemetry;
 use crate::work::{Payload, WorkCompletion};
 use crate::works::{Owner, Works};
 use roci_control::{Law, program};
@@ -22,7 +23,7 @@ use roci_transport::{
     Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment, Srq,
     Status, Tail, Transition,
 };
-use roci_units::{Instant, Psn, Qpn, Span};
+use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -80,6 +81,8 @@ pub(crate) struct Entry {
     pub(crate) octets: u64,
     /// What its packets have met before the engine began to count anew, or could have come round.
     pub(crate) tally: Option<Box<Tally>>,
+    /// What switches have told, in the packets that come and in the answers to ours, where the layout has room for it.
+    pub(crate) telemetry: Option<Box<[Telemetry; 2]>>,
 }
 
 /// Who is to be told that a queue pair has failed, and perhaps that its peer has begun.
@@ -110,6 +113,8 @@ pub(crate) struct Shard {
 pub(crate) struct Core {
     pub(crate) engine: Engine,
     pub(crate) local: IpAddr,
+    /// The rate of ports of which telemetry tells none.
+    pub(crate) hop_rate: BitsPerSec,
     pub(crate) numbers: Numbers,
     pub(crate) entries: Vec<Option<Entry>>,
     pub(crate) vacant: Vec<u32>,

@@ -5,7 +5,7 @@
 //! (LIDs, the end-to-end context, the alternate path) are emitted as zeros, LIDs as ones.
 
 use crate::PacketError;
-use crate::layout::{Cc, Layout};
+use crate::layout::Layout;
 use core::net::{IpAddr, Ipv6Addr};
 use roci_units::{Psn, Qpn};
 
@@ -632,14 +632,10 @@ impl Octets {
 
 /// The octets that offer a layout; zeros for the standard one, which needs no offer.
 fn offer_of(layout: Layout) -> [u8; OFFER] {
-    let (number, words) = match layout {
-        Layout::Standard => return [0; OFFER],
-        Layout::Irn => (1, 0),
-        Layout::Srnic => (2, 0),
-        Layout::Ndp => (3, 0),
-        Layout::Homa => (4, 0),
-        Layout::Cc(cc) => (5, cc.code()),
-    };
+    if layout == Layout::Standard {
+        return [0; OFFER];
+    }
+    let [number, words] = layout.code();
     let [a, b, c, d, e, f] = MAGIC;
     [a, b, c, d, e, f, number, words]
 }
@@ -650,14 +646,7 @@ fn layout_of(octets: [u8; OFFER]) -> Layout {
     if magic != MAGIC {
         return Layout::Standard;
     }
-    match number {
-        1 => Layout::Irn,
-        2 => Layout::Srnic,
-        3 => Layout::Ndp,
-        4 => Layout::Homa,
-        5 => Cc::from_code(words).map_or(Layout::Standard, Layout::Cc),
-        _ => Layout::Standard,
-    }
+    Layout::from_code([number, words]).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -157,6 +157,33 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// The two octets by which ends that agree on a layout name it; zeros for the standard one.
+    pub const fn code(self) -> [u8; 2] {
+        match self {
+            Self::Standard => [0, 0],
+            Self::Irn => [1, 0],
+            Self::Srnic => [2, 0],
+            Self::Ndp => [3, 0],
+            Self::Homa => [4, 0],
+            Self::Cc(cc) => [5, cc.code()],
+        }
+    }
+
+    /// The layout with that name, or `None` where there is none.
+    pub fn from_code([number, words]: [u8; 2]) -> Option<Self> {
+        match number {
+            0 => Some(Self::Standard),
+            1 => Some(Self::Irn),
+            2 => Some(Self::Srnic),
+            3 => Some(Self::Ndp),
+            4 => Some(Self::Homa),
+            5 => Cc::from_code(words).map(Self::Cc),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

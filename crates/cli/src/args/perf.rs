@@ -171,7 +171,8 @@ pub(crate) struct Perf {
     /// what is missing alone; say the same at both ends
     #[arg(long, value_name = "NAME", default_value = "go-back-n", value_parser = recovery)]
     pub(crate) recovery: Recovery,
-    /// Congestion control: dcqcn, none, timely, dctcp, theta-powertcp, swift, nscc, or a program (PROGRAM.elf), and behind
+    /// Congestion control: dcqcn, none, timely, dctcp, theta-powertcp, swift, nscc, hpcc and powertcp between two ends of ours and over
+    /// switches that write telemetry, as `roci switch` does, or a program (PROGRAM.elf), and behind
     /// it its settings, KEY=VALUE separated by commas; say the same at both ends. timely, theta-powertcp and swift are to be
     /// told times above the path's, which between sockets are longer than a NIC's (docs/guide/perf.md), or they crawl
     /// [default: dcqcn]
@@ -180,6 +181,10 @@ pub(crate) struct Perf {
     /// The rate of the link, from which congestion control cuts [default: 100Gb/s]
     #[arg(long, value_name = "RATE", value_parser = link)]
     pub(crate) link: Option<BitsPerSec>,
+    /// The rate of switch ports of which telemetry tells none, which are those of other rates than 25, 50, 100, 200 and 400 Gb/s [default: that of
+    /// the link]
+    #[arg(long, value_name = "RATE", value_parser = link)]
+    pub(crate) hop_rate: Option<BitsPerSec>,
     /// Do not look for the peak of the bandwidth
     #[arg(short = 'N', long = "noPeak")]
     pub(crate) no_peak: bool,
@@ -316,7 +321,7 @@ pub(crate) fn device(text: &str) -> Result<IpAddr, String> {
 }
 
 impl Perf {
-    /// What is to be known before the test of a law whose times, unless it is told others, are those of a NIC.
+    /// What is to be known before the test of a law whose times, unless it is told others, are those of a NIC, or which lives on switches' word.
     pub(crate) fn hint(&self) -> Option<String> {
         let control = self.control.as_deref()?;
         let (name, settings) = control.split_once(',').unwrap_or((control, ""));
@@ -324,6 +329,11 @@ impl Perf {
         // A program is as its name says: those that come with us have the laws' own settings.
         let program = Path::new(name).extension().is_some_and(|extension| extension == "elf");
         let law = if program { Path::new(name).file_stem()?.to_str()? } else { name };
+        if ["hpcc", "powertcp"].contains(&law) {
+            return Some(format!(
+                "{name} hears of the path by telemetry alone: without a switch that writes it, as `roci switch --set switch.int=true` does, nothing holds it back but its first window"
+            ));
+        }
         let target = match law {
             "timely" => "t_low",
             "swift" => "base_target",
@@ -380,6 +390,7 @@ impl Perf {
             recovery: self.recovery,
             law: self.control.as_deref().map(|text| law(text, link)).transpose()?,
             link,
+            hop_rate: self.hop_rate,
             peak: !self.no_peak,
             cq_mod: self.cq_mod,
             post_list: self.post_list,

@@ -1,7 +1,7 @@
 //! What `roci switch` can be asked for.
 
 use clap::Args;
-use roci_endpoint::bridge::Attachment;
+use roci_endpoint::bridge::{Attachment, Telemetry};
 use roci_units::{BitsPerSec, Ratio, Span};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,6 +15,7 @@ Examples:
   roci switch tap:r0@1Gb/s tap:r1@100Mb/s --set switch.ecn.kmin=20KB --set switch.pfc=false
   roci switch tap:r0 tap:r1 tap:r2 --like scenarios/advcam-incast.toml --series out/queues.csv
   roci switch eth1 eth2 --rate 10Gb/s --pause-frames   # between two real hosts
+  roci switch tap:r0 tap:r1 --set switch.int=true      # telemetry for `roci perf --control hpcc`
   roci switch tap:r0 tap:r1 --loss 0.01 --duration 60s --json";
 
 #[derive(Debug, Args)]
@@ -46,6 +47,9 @@ pub(crate) struct Switch {
     /// Take the priority of RoCEv2 packets from tag or DSCP, as of all others, and not by `switch.classes`
     #[arg(long)]
     pub(crate) trust_dscp: bool,
+    /// The DSCP of RoCEv2 packets that have room for telemetry, which the switch writes with switch.int=true
+    #[arg(long, value_name = "DSCP", default_value_t = Telemetry::DSCP, value_parser = clap::value_parser!(u8).range(0..=63))]
+    pub(crate) int_dscp: u8,
     /// Send PFC frames to pause what is behind interfaces; TAP devices are paused without
     #[arg(long)]
     pub(crate) pause_frames: bool,

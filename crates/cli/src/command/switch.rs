@@ -7,7 +7,7 @@ use crate::format::{float, rate};
 use crate::progress::{self, Line};
 use crate::table;
 use roci_endpoint::bridge::{
-    self, Attachment, BridgeConfig, BridgeError, Classes, Link, NIC_SHARED, Served, Watch,
+    self, Attachment, BridgeConfig, BridgeError, Classes, Link, NIC_SHARED, Served, Telemetry, Watch,
 };
 use roci_lab::scenario::Scenario;
 use roci_units::{BitsPerSec, Span};
@@ -42,6 +42,11 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
         }),
         loss: asked.loss,
         seed: asked.seed,
+        // Two such switches behind each other are to have two numbers.
+        telemetry: scenario
+            .switch
+            .int
+            .then(|| Telemetry { dscp: asked.int_dscp, number: std::process::id() }),
         nic_buffer: if nic_ets.is_some() { NIC_SHARED } else { plain.nic_buffer },
         nic_ets,
     };
@@ -59,9 +64,6 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
         failed: Cell::default(),
         about: about(&ports, delay),
     };
-    if scenario.switch.int && !asked.quiet {
-        screen.line.note("telemetry (`switch.int`) is not put into packets here: no host on a real network has room for it");
-    }
     let served = bridge::serve(&config, &ports, asked.mtu, asked.duration, &screen).map_err(failure)?;
     screen.line.clear();
     if let Some(series) = &screen.series {

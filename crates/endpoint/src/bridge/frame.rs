@@ -2,10 +2,11 @@
 
 use super::Classes;
 use roci_switch::port::{Frames, NONE};
-use roci_wire::Opcode;
 use roci_wire::ethernet::{self, EthernetView, FCS_LEN, MIN_FRAME, Mac, VlanView};
 use roci_wire::ip::{Ecn, Ipv4View, Ipv6View, UDP_PROTOCOL};
+use roci_wire::layout::int::{IntHop, IntStack};
 use roci_wire::udp::{ROCE_PORT, UdpView};
+use roci_wire::{BthView, Opcode, Shape};
 
 /// The longest frame that is carried, without frame check sequence.
 pub const FRAME_MAX: usize = 9_216;
@@ -23,6 +24,8 @@ pub(super) struct Told {
     pub(super) flow: u32,
     /// Where its IP header begins, and whether it is of version 6.
     ip: Option<(u16, bool)>,
+    /// Where its BTH begins, if it is RoCEv2 and carries payload, and its code point.
+    bth: Option<(u16, u8)>,
 }
 
 impl Told {
@@ -40,6 +43,7 @@ impl Told {
             is_ect: false,
             flow: hash(&[&frame[..12]]),
             ip: None,
+            bth: None,
         };
         let (mut ether_type, mut tagged) = (view.ether_type(), None);
         if ether_type == ethernet::VLAN {
@@ -50,7 +54,7 @@ impl Told {
         }
         let at = u16::try_from(frame.len() - rest.len()).ok()?;
         let mut carried = None;
-        let class = match ether_type {
+        let dscp = match ether_type {
             ethernet::IPV4 => {
                 let (ip, behind) = Ipv4View::split(rest).ok()?;
                 told.is_ect = ip.ecn() != Ecn::NotEct;
@@ -58,7 +62,7 @@ impl Told {
                 told.flow = hash(&[&rest[12..20]]);
                 let whole = ip.header_words() == 5 && ip.fragment() & 0x3fff == 0;
                 carried = (whole && ip.protocol() == UDP_PROTOCOL).then_some(behind);
-                ip.dscp() >> 3
+                ip.dscp()
             }
             ethernet::IPV6 => {
                 let (ip, behind) = Ipv6View::split(rest).ok()?;
@@ -66,12 +70,12 @@ impl Told {
                 told.ip = Some((at, true));
                 told.flow = hash(&[&rest[8..40]]);
                 carried = (ip.next_header() == UDP_PROTOCOL).then_some(behind);
-                ip.dscp() >> 3
+                ip.dscp()
             }
             _ => 0,
         };
         // A tag for the sake of its VLAN alone has priority 0, and says nothing of it.
-        told.priority = tagged.filter(|&priority| priority != 0).unwrap_or(class);
+        told.priority = tagged.filter(|&priority| priority != 0).unwrap_or(dscp >> 3);
         if let (0, Some(classes)) = (told.priority, classes) {
             told.priority = classes.data;
         }
@@ -81,13 +85,27 @@ impl Told {
             let pair = behind.get(5..8).filter(|_| udp.destination_port() == ROCE_PORT).unwrap_or_default();
             told.flow ^= hash(&[ports.as_flattened(), pair]);
             if udp.destination_port() == ROCE_PORT
-                && let (Some(classes), Some(&opcode)) = (classes, behind.first())
+                && let Some(&opcode) = behind.first()
             {
-                told.priority = classes.of(Opcode(opcode));
+                let opcode = Opcode(opcode);
+                let at = u16::try_from(frame.len() - behind.len()).ok();
+                told.bth = at.map(|at| (at, dscp)).filter(|_| opcode.shape().has(Shape::PAYLOAD));
+                if let Some(classes) = classes {
+                    told.priority = classes.of(opcode);
+                }
             }
         }
         Some(told)
     }
+}
+
+/// A checksum where one 16-bit word that it is over has become another (RFC 1624, equation 3).
+fn replaced(checksum: u16, old: u16, new: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
+    let folded = (sum & 0xffff) + (sum >> 16);
+    #[expect(clippy::cast_possible_truncation, reason = "folded twice, it has 16 bits")]
+    let folded = ((folded & 0xffff) + (folded >> 16)) as u16;
+    !folded
 }
 
 /// FNV-1a.
@@ -167,6 +185,28 @@ impl Store {
         &self.frames[handle as usize].octets
     }
 
+    /// Adds a record of telemetry to a packet of code point `dscp` that has room for it. The ICRC does not cover the words of layout `cc`; the UDP
+    /// checksum, where there is one, is brought up to date.
+    pub(super) fn stamp(&mut self, handle: u32, dscp: u8, number: u32, hop: IntHop) {
+        let frame = &mut self.frames[handle as usize];
+        let Some((at, _)) = frame.told.bth.filter(|(_, own)| *own == dscp) else { return };
+        let (udp, bth) = frame.octets.split_at_mut(at.into());
+        let Some(block) = bth.get_mut(BthView::LEN..).and_then(<[u8]>::first_chunk_mut) else { return };
+        let before = *block;
+        IntStack::push_in(block, number, hop);
+        let Some(sum @ [_, _]) = udp.last_chunk_mut::<2>() else { return };
+        if *sum != [0, 0] {
+            let words = |octets: &[u8]| {
+                octets.as_chunks().0.iter().map(|&pair| u16::from_be_bytes(pair)).collect::<Vec<_>>()
+            };
+            let new = words(block);
+            let sums = words(&before).into_iter().zip(new);
+            let changed = sums.fold(u16::from_be_bytes(*sum), |sum, (old, new)| replaced(sum, old, new));
+            // Zero would say that there is none.
+            *sum = if changed == 0 { [0xff; 2] } else { changed.to_be_bytes() };
+        }
+    }
+
     pub(super) fn told(&self, handle: u32) -> Told {
         self.frames[handle as usize].told
     }
@@ -212,7 +252,7 @@ impl Frames for Store {
         self.frames[handle as usize].told.is_ect
     }
 
-    /// The ICRC does not cover the field, so the packet stays right; the IPv4 checksum is brought up to date (RFC 1624, equation 3).
+    /// The ICRC does not cover the field, so the packet stays right; the IPv4 checksum is brought up to date.
     fn mark(&mut self, handle: u32) {
         let frame = &mut self.frames[handle as usize];
         let Some((at, is_v6)) = frame.told.ip else { return };
@@ -224,10 +264,7 @@ impl Frames for Store {
         let old = u16::from_be_bytes([ip[0], ip[1]]);
         ip[1] |= 3;
         let new = u16::from_be_bytes([ip[0], ip[1]]);
-        let sum = u32::from(!u16::from_be_bytes([ip[10], ip[11]])) + u32::from(!old) + u32::from(new);
-        let folded = (sum & 0xffff) + (sum >> 16);
-        #[expect(clippy::cast_possible_truncation, reason = "folded twice, it has 16 bits")]
-        let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+        let checksum = replaced(u16::from_be_bytes([ip[10], ip[11]]), old, new);
         ip[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 

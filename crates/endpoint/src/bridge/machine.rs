@@ -2,13 +2,14 @@
 
 use super::frame::{FRAME_MAX, Store, Told, counted};
 use super::stations::{Stations, is_reserved};
-use super::{BridgeConfig, BridgeError, Classes, Counts, Link, Report};
+use super::{BridgeConfig, BridgeError, Classes, Counts, Link, Report, Telemetry};
 use roci_switch::config::{LinkSpec, PAUSE_FRAME};
 use roci_switch::port::{Frames as _, PRIORITIES, Port};
 use roci_switch::switch::{Outcome, Switch};
 use roci_switch::{Quanta, Turns};
-use roci_units::{BitsPerSec, Instant, Random, Ratio, Span};
+use roci_units::{BitsPerSec, Bytes, Instant, Random, Ratio, Span};
 use roci_wire::ethernet::{Mac, WIRE_OVERHEAD};
+use roci_wire::layout::int::IntHop;
 use roci_wire::pause::Pause;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -57,6 +58,8 @@ struct Side {
     /// Until when the switch's link is taken.
     until: Instant,
     switch_sends: bool,
+    /// Octet times of frames that the switch has begun to send there.
+    begun: u64,
     counts: Counts,
 }
 
@@ -96,6 +99,7 @@ pub struct Bridge {
     serial: u64,
     classes: Option<Classes>,
     loss: Ratio,
+    telemetry: Option<Telemetry>,
     nic_buffer: u64,
     /// What a turn of a NIC's priorities holds, where they have shares.
     quanta: Option<Quanta>,
@@ -134,6 +138,7 @@ impl Bridge {
             host_sends: false,
             until: Instant::ZERO,
             switch_sends: false,
+            begun: 0,
             counts: Counts::default(),
         };
         Ok(Self {
@@ -147,6 +152,7 @@ impl Bridge {
             serial: 0,
             classes: config.classes,
             loss: config.loss,
+            telemetry: config.telemetry,
             nic_buffer: config.nic_buffer,
             quanta: config.nic_ets.as_ref().map(|shares| Quanta::new(shares, config.switch.max_frame)),
             random: Random::new(config.seed, 1),
@@ -330,7 +336,7 @@ impl Bridge {
     fn forward(&mut self, egress: u32, handle: u32, now: Instant) {
         let ingress = self.frames.ingress(handle);
         if !self.sides[egress as usize].switch_sends && self.ports[egress as usize].backlog() == 0 {
-            return self.transmit(egress, handle, now);
+            return self.transmit(egress, handle, 0, now);
         }
         let priority = self.frames.told(handle).priority;
         let admission = self.switch.admit(&mut self.ports, &mut self.frames, egress, handle);
@@ -354,12 +360,19 @@ impl Bridge {
         if let Some(ingress) = departure.resume {
             self.tell(ingress, departure.priority, false, now);
         }
-        self.transmit(port, departure.handle, now);
+        self.transmit(port, departure.handle, departure.behind, now);
     }
 
-    fn transmit(&mut self, port: u32, handle: u32, now: Instant) {
+    /// Begins a frame, with so many octets waiting behind it.
+    fn transmit(&mut self, port: u32, handle: u32, behind: u32, now: Instant) {
         let side = &mut self.sides[port as usize];
-        let free = now.max(side.until) + side.span(counted(self.frames.frame(handle)));
+        if let Some(Telemetry { dscp, number }) = self.telemetry {
+            let hop = IntHop::new(side.link.rate, now, Bytes(side.begun), Bytes(behind.into()));
+            self.frames.stamp(handle, dscp, number, hop);
+        }
+        let octets = counted(self.frames.frame(handle));
+        side.begun += u64::from(octets + WIRE_OVERHEAD);
+        let free = now.max(side.until) + side.span(octets);
         side.switch_sends = true;
         side.until = free;
         let delay = side.link.delay;

@@ -47,6 +47,8 @@ pub struct BridgeConfig {
     pub seed: u64,
     /// What a NIC holds of frames that wait for its link: beyond it nothing more is taken from the host. Default 256 KiB.
     pub nic_buffer: u64,
+    /// What it tells of its queues in packets that have room for it. `None`, the default: nothing.
+    pub telemetry: Option<Telemetry>,
     /// Shares of the link's bandwidth for some priorities at the NICs, as [`SwitchConfig::ets`] at the switch's ports. What a host hands over
     /// has one order, so it takes a NIC that holds all that waits of one priority ([`NIC_SHARED`]) to give another its share.
     /// `None`, the default: all are strict, the highest first.
@@ -64,9 +66,24 @@ impl Default for BridgeConfig {
             loss: Ratio::new(0, 1),
             seed: 1,
             nic_buffer: 256 << 10,
+            telemetry: None,
             nic_ets: None,
         }
     }
+}
+
+/// In-band telemetry: which packets have it, for nothing in a packet says so, and what the switch writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Telemetry {
+    /// RoCEv2 packets of this code point that carry payload have the telemetry of layout `cc` (docs/wire.md) behind the BTH.
+    pub dscp: u8,
+    /// The switch's number, by which senders tell ways apart.
+    pub number: u32,
+}
+
+impl Telemetry {
+    /// The code point of packets that have telemetry, where nobody says another; none of the IETF's has this number.
+    pub const DSCP: u8 = 23;
 }
 
 /// Priorities of RoCEv2 packets, each 0 to 7.

@@ -6,15 +6,18 @@ use super::session::{CYCLE, FLIGHT, Place, Session, shares_flight};
 use super::terms::{self, Terms};
 use super::{Connection, Event, Metric, Options, PerfError, Verb, Watch, lobby, named, path};
 use crate::addresses::{addresses_of_host_from, first_address, toward};
+use crate::bridge::Telemetry;
 use crate::clock::Clock;
 use crate::cm::{self, CmError, ConnParam, ConnectionManager, Listener};
 use crate::control;
 use crate::device::{Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
+use crate::io::sys::mtu_of;
 use crate::memory::MemoryRegion;
 use crate::queue_pair::QueuePair;
 use crate::work::RecvWr;
 use roci_control::Law;
 use roci_transport::{Access, Recovery, Status};
+use roci_wire::Layout;
 use roci_wire::cm::reason;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -115,7 +118,7 @@ fn introduce<'a>(
         (None, None) => open(channel.local()?, options)?,
     };
     let active = match (channel.local(), channel.peer()) {
-        (Ok(ours), Ok(peer)) => path::active(&device, ours, peer),
+        (Ok(ours), Ok(peer)) => path::active(&device, ours, peer, options.layout()),
         // Who has gone already is missed by what is heard next.
         _ => device.active_mtu(),
     };
@@ -304,7 +307,7 @@ fn introduce_by_cm<'a>(
     options: &'a Options,
     meet: impl Fn(&QueuePair, &ConnParam) -> Result<Option<cm::Connection>, PerfError>,
 ) -> Result<(Ready<'a>, Vec<cm::Connection>), PerfError> {
-    let active = path::active(device, device.address(), channel.peer());
+    let active = path::active(device, device.address(), channel.peer(), options.layout());
     let Agreed { version, mtu, laws } = agree(channel, active, options)?;
     let place = Place::new(device, options, mtu)?;
     channel.exchange_key(&Key::NONE)?;
@@ -431,10 +434,18 @@ fn accept(
 /// What the device of a test is like.
 fn device_config(options: &Options) -> DeviceConfig {
     let progress = Progress::Thread { spin: SPIN };
-    let dscp = options.tos >> 2;
+    // A switch knows by it which packets have room for telemetry.
+    let is_told = matches!(options.layout(), Layout::Cc(cc) if cc.has_int());
+    let dscp = if is_told && options.tos == 0 { Telemetry::DSCP } else { options.tos >> 2 };
     let read_room = shares_flight(options).then_some(FLIGHT);
-    let mut config =
-        DeviceConfig { progress, link: options.link, dscp, read_room, ..DeviceConfig::default() };
+    let mut config = DeviceConfig {
+        progress,
+        link: options.link,
+        hop_rate: options.hop_rate,
+        dscp,
+        read_room,
+        ..DeviceConfig::default()
+    };
     match &options.law {
         Some(Law::None) => config.laws.clear(),
         Some(law) => config.laws = vec![law.clone()],
@@ -445,7 +456,11 @@ fn device_config(options: &Options) -> DeviceConfig {
 
 /// Opens the device of a test, whose link is to take the path MTU that was asked for.
 fn open(address: IpAddr, options: &Options) -> Result<Device, PerfError> {
-    let device = Device::open_with(address, device_config(options));
+    let mut config = device_config(options);
+    if options.layout() != Layout::Standard {
+        config.mtu = mtu_of(address).map(|link| path::largest(link, options.layout()));
+    }
+    let device = Device::open_with(address, config);
     let device = device.map_err(|error| PerfError::Device(address, error))?;
     own_mtu(device.active_mtu(), options)?;
     Ok(device)
@@ -510,10 +525,13 @@ fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<Ag
         false => PerfError::Peer(format!("is of version {version:?}; 5.70 and newer are understood")),
     })?;
     let is_ours = terms::is_marked(&heard);
-    if !is_ours && options.recovery != Recovery::GoBackN {
+    if !is_ours && options.layout() != Layout::Standard {
+        let (what, option) = match options.recovery {
+            Recovery::GoBackN => (format!("words of a law ({})", Terms::of(options).law()), "--control"),
+            recovery => (format!("recovery `{}`", recovery.name()), "--recovery"),
+        };
         return Err(PerfError::Peer(format!(
-            "is not ours, and RoCEv2 as others speak it has no recovery `{}`: leave --recovery out",
-            options.recovery.name()
+            "is not ours, and RoCEv2 as others speak it has no {what}: leave {option} out"
         )));
     }
     let laws = is_ours.then(|| compare(channel, options)).transpose()?;

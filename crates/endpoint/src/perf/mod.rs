@@ -35,6 +35,7 @@ pub use meeting::run;
 pub use report::{Bandwidth, Latency, Rate, Row};
 
 use crate::completion::CompletionQueue;
+use crate::congestion;
 use crate::device::{LINK, Mtu};
 use crate::queue_pair::ACK_TIMEOUT;
 use crate::work::{INLINE_MAX, WorkCompletion};
@@ -42,6 +43,7 @@ use roci_control::Law;
 use roci_control::program::Tally;
 use roci_transport::{Recovery, Service, Status};
 use roci_units::{BitsPerSec, Span};
+use roci_wire::Layout;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -177,6 +179,8 @@ pub struct Options {
     pub law: Option<Law>,
     /// The rate of the link, from which congestion control cuts.
     pub link: BitsPerSec,
+    /// The rate of switches' ports for which telemetry has no code; that of the link if not said.
+    pub hop_rate: Option<BitsPerSec>,
     /// Whether the peak is looked for.
     pub peak: bool,
     /// Of the requests of a queue pair one in so many makes a completion; at most what fits the queue, and whole lists.
@@ -232,6 +236,7 @@ impl Options {
             recovery: Recovery::GoBackN,
             law: None,
             link: LINK,
+            hop_rate: None,
             peak: true,
             cq_mod: 1,
             post_list: None,
@@ -267,6 +272,14 @@ impl Options {
         }
     }
 
+    /// The header layout of the queue pairs: what the recovery needs to know, or else what the law does.
+    fn layout(&self) -> Layout {
+        match self.recovery {
+            Recovery::GoBackN => self.law.as_ref().map_or(Layout::Standard, congestion::layout),
+            other => other.layout(),
+        }
+    }
+
     /// Whether what is lost stays lost.
     fn is_unreliable(&self) -> bool {
         self.service == Service::Uc
@@ -284,6 +297,9 @@ impl Options {
             ),
             _ if self.window.is_some() || self.lone_writes => wrong(
                 "an unreliable connection (UC) has no window, and lone WRITEs bring it nothing: a rate (--rate_limit) holds it back",
+            ),
+            _ if self.layout() != Layout::Standard && self.recovery == Recovery::GoBackN => wrong(
+                "an unreliable connection (UC) has the standard layout, and this law needs words in each packet",
             ),
             _ if self.recovery != Recovery::GoBackN => {
                 wrong("an unreliable connection (UC) sends nothing again, and has no recovery")
@@ -315,9 +331,16 @@ impl Options {
             _ if self.recovery == Recovery::Ndp => wrong(
                 "NDP's recovery lives on switches that trim packets, and no network does that for RoCEv2",
             ),
-            _ if self.recovery != Recovery::GoBackN && self.lone_writes => {
-                wrong("lone WRITEs go with go-back-n: other recoveries say in each packet where it goes")
+            _ if self.recovery != Recovery::GoBackN
+                && self.law.as_ref().is_some_and(|law| congestion::layout(law) != Layout::Standard) =>
+            {
+                wrong(
+                    "this law needs words in each packet, which only go-back-n leaves room for: leave --recovery out",
+                )
             }
+            _ if self.layout() != Layout::Standard && self.lone_writes => wrong(
+                "lone WRITEs are of standard RoCEv2: this recovery or law has packets of another layout",
+            ),
             _ if self.queue_pairs == 0 => wrong("at least one queue pair is needed"),
             _ if self.size == 0 || self.size > 1 << 30 => wrong("a message has 1 to 2^30 octets"),
             _ if self.duration.is_none() && self.iterations < 5 => {

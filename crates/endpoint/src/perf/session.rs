@@ -82,7 +82,7 @@ impl<'a> Place<'a> {
             .max_dest_rd_atomic(options.outstanding_reads)
             .window(options.window.unwrap_or_else(|| shared_window(options.queue_pairs, self.mtu)))
             .lone_writes(options.lone_writes)
-            .recovery(options.recovery, options.recovery.layout())
+            .recovery(options.recovery, options.layout())
     }
 
     pub(super) fn queue_pairs(&self) -> Result<Vec<QueuePair>, PerfError> {

@@ -6,12 +6,13 @@
 use super::handshake::{VERSION, VERSION_LEN};
 use super::{Metric, Options, PerfError, Test, Verb};
 use roci_transport::Recovery;
+use roci_wire::Layout;
 use std::time::Duration;
 
 /// What stands behind the version and its zero: whose octets they are, and how terms are told.
-const MARK: &[u8; 5] = b"RoCI\x01";
+const MARK: &[u8; 5] = b"RoCI\x02";
 /// Octets of terms.
-pub(super) const LEN: usize = 24;
+pub(super) const LEN: usize = 26;
 
 const ALL_SIZES: u8 = 1;
 const BIDIRECTIONAL: u8 = 2;
@@ -27,6 +28,7 @@ pub(super) struct Terms {
     bidirectional: bool,
     unreliable: bool,
     recovery: Recovery,
+    layout: Layout,
     queue_pairs: u32,
     size: u32,
     iterations: u32,
@@ -35,7 +37,8 @@ pub(super) struct Terms {
 }
 
 /// The laws that are compared, by their numbers less one. A program is none of them: it may well be one of these in C.
-const LAWS: [&str; 7] = ["none", "dcqcn", "timely", "dctcp", "swift", "nscc", "theta-powertcp"];
+const LAWS: [&str; 9] =
+    ["none", "dcqcn", "timely", "dctcp", "swift", "nscc", "theta-powertcp", "hpcc", "powertcp"];
 /// A program in place of a law, and its number.
 const PROGRAM: (&str, u8) = ("program", u8::MAX);
 /// What runs at an end that was told nothing.
@@ -65,6 +68,7 @@ impl Terms {
             bidirectional,
             unreliable,
             recovery,
+            layout: options.layout(),
             queue_pairs,
             size,
             iterations,
@@ -73,7 +77,7 @@ impl Terms {
         }
     }
 
-    /// Big-endian: verb, metric, flags and recovery, law or 0, queue pairs, size, iterations, microseconds or 0.
+    /// Big-endian: verb, metric, flags and recovery, law or 0, queue pairs, size, iterations, microseconds or 0, layout.
     pub(super) fn to_octets(self) -> [u8; LEN] {
         let verb = match self.test.verb {
             Verb::Write => 0,
@@ -97,7 +101,8 @@ impl Terms {
         {
             place.copy_from_slice(&word.to_be_bytes());
         }
-        octets[16..].copy_from_slice(&time.to_be_bytes());
+        octets[16..24].copy_from_slice(&time.to_be_bytes());
+        octets[24..].copy_from_slice(&self.layout.code());
         octets
     }
 
@@ -123,6 +128,7 @@ impl Terms {
             bidirectional: octets[2] & BIDIRECTIONAL != 0,
             unreliable: octets[2] & UNRELIABLE != 0,
             recovery: Recovery::NAMED.get(usize::from(octets[2] >> RECOVERY))?.1,
+            layout: Layout::from_code([octets[24], octets[25]])?,
             queue_pairs: word(4)?,
             size: word(8)?,
             iterations: word(12)?,
@@ -190,6 +196,9 @@ impl Terms {
             .control
             .zip(server.control)
             .is_none_or(|(client, server)| client == server || is_program(client) || is_program(server));
+        // What the packets of one end have room for those of the other must have as well.
+        let layouts = client.layout == server.layout || !recoveries;
+        let controls = controls && layouts;
         if fits && counts && services && recoveries && pairs && directions && controls {
             return Ok(());
         }
@@ -201,7 +210,8 @@ impl Terms {
                 (!recoveries).then(|| format!("--recovery {}", end.recovery.name())),
                 (!pairs).then(|| format!("-q {}", end.queue_pairs)),
                 (!directions && end.bidirectional).then(|| "-b".to_owned()),
-                (!controls).then(|| format!("--control {}", end.control.unwrap_or_default())),
+                (!controls).then(|| format!("--control {}", end.law())),
+                (!layouts).then(|| format!("(layout {})", end.layout)),
             ];
             let words = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
             match (directions || end.bidirectional, words.is_empty()) {
@@ -218,6 +228,7 @@ impl Terms {
 mod tests {
     use super::*;
     use crate::perf::handshake::{judge_version, version};
+    use roci_wire::Cc;
 
     fn terms(verb: Verb, metric: Metric) -> Terms {
         Terms::of(&Options::new(Test { verb, metric }))
@@ -230,7 +241,7 @@ mod tests {
         mark(&mut ours);
         assert!(is_marked(&ours));
         assert_eq!(judge_version(&ours), Ok("6.06".to_owned()));
-        assert!(!is_marked(b"6.28") && !is_marked(b"") && !is_marked(b"\0RoCI\x02"));
+        assert!(!is_marked(b"6.28") && !is_marked(b"") && !is_marked(b"\0RoCI\x01"));
     }
 
     #[test]
@@ -244,7 +255,9 @@ mod tests {
                     Terms { size: 77, queue_pairs: 300, all_sizes: true, control, ..terms(verb, metric) };
                 let duration = Some(Duration::from_millis(1500));
                 let recovery = if metric == Metric::Latency { Recovery::Ndp } else { Recovery::Irn };
+                let layout = Layout::Cc(Cc::new(false, true, 3).unwrap());
                 let other = Terms {
+                    layout,
                     duration,
                     bidirectional: true,
                     unreliable: true,

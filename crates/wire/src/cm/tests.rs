@@ -1,6 +1,7 @@
 //! MADs of connection set-up, octet by octet and at random.
 
 use super::*;
+use crate::Cc;
 use proptest::prelude::*;
 
 fn request() -> Request {

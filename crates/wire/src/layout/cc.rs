@@ -47,7 +47,8 @@ impl Cc {
         self.code & TIME != 0
     }
 
-    const fn has_int(self) -> bool {
+    /// Whether it holds telemetry.
+    pub const fn has_int(self) -> bool {
         self.code & INT != 0
     }
 
@@ -121,7 +122,8 @@ impl Cc {
         words.as_mut_slice().get_mut(self.own_at()..).unwrap_or_default()
     }
 
-    const fn int_at(self) -> usize {
+    /// The word at which telemetry begins, where there is any.
+    pub const fn int_at(self) -> usize {
         if self.has_time() { TIME_WORDS } else { 0 }
     }
 

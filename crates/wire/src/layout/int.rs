@@ -221,6 +221,19 @@ impl IntStack {
         words
     }
 
+    /// Adds a record to the stack in these octets of a packet, as [`IntStack::push`] does.
+    pub fn push_in(octets: &mut [u8; 4 * Self::WORDS], switch: u32, hop: IntHop) {
+        let mut words = [0; Self::WORDS];
+        for (word, octets) in words.iter_mut().zip(octets.as_chunks().0) {
+            *word = u32::from_be_bytes(*octets);
+        }
+        let mut stack = Self::decode(&words);
+        stack.push(switch, hop);
+        for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(stack.encode()) {
+            *octets = word.to_be_bytes();
+        }
+    }
+
     /// The stack in `words`; hops beyond the count are not read.
     pub fn decode(words: &[u32; Self::WORDS]) -> Self {
         let last = words[2 * Self::HOPS];

@@ -6,7 +6,8 @@ use roci_switch::red::Red;
 use roci_units::{BitsPerSec, Bytes};
 use roci_wire::ethernet::{Ethernet, Vlan};
 use roci_wire::ip::{Ecn, Ip};
-use roci_wire::{Envelope, Header, Layout, Opcode, Packet, Transport};
+use roci_wire::layout::int::IntStack;
+use roci_wire::{Cc, Envelope, Header, Layout, Opcode, Packet, Transport};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 const GIGABIT: Link =
@@ -134,6 +135,98 @@ fn packets_behind_a_queue_are_marked_and_stay_right() {
         // A queue grows by a frame in two until 200 have come; beyond 20 KB of it all are marked.
         assert!((150..195).contains(&marked), "{marked}");
     }
+}
+
+#[test]
+fn a_queue_is_told_in_packets_that_have_room_for_it_and_they_stay_right() {
+    let cc = Cc::new(false, true, 1).unwrap();
+    let layout = Layout::Cc(cc);
+    for v6 in [false, true] {
+        let mut ip = if v6 {
+            Ip::v6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST)
+        } else {
+            Ip::v4(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST)
+        };
+        match &mut ip {
+            Ip::V4(ip) => ip.dscp = 23,
+            Ip::V6(ip) => ip.dscp = 23,
+        }
+        let frame = |opcode, payload: &[u8]| {
+            let mut header = Header::default();
+            (header.opcode, header.payload) = (opcode, payload.len() as u16);
+            let ethernet = Ethernet { source: station(0), destination: station(2) };
+            let envelope = Envelope { ethernet, vlan: None, ip, source_port: 4791 };
+            let transport = Transport { header, layout, words: cc.empty(), ..Transport::standard(header) };
+            let packet = Packet { envelope, transport, payload };
+            let mut frame = vec![0; packet.len()];
+            packet.emit(&mut frame).unwrap();
+            // Sockets have the kernel put the checksum there that RoCEv2 leaves out.
+            let udp = if v6 { 14 + 40 } else { 14 + 20 };
+            let sum = checksum(&frame, v6, udp);
+            frame[udp + 6..udp + 8].copy_from_slice(&sum.to_be_bytes());
+            frame
+        };
+        let (data, ack) = (frame(Opcode::WRITE_MIDDLE, &[7; 1024]), frame(Opcode::ACKNOWLEDGE, &[]));
+        let telemetry = Some(Telemetry { dscp: 23, number: 5 });
+        let config = BridgeConfig { telemetry, ..lossy(None) };
+        let slow = Link { rate: BitsPerSec::from_mbps(100), ..GIGABIT };
+        let mut bridge = Bridge::new(&config, &[GIGABIT, GIGABIT, slow]).unwrap();
+        bridge.stations.learn(station(2), 2, START);
+        let hosts = vec![
+            [vec![data.clone(); 3], vec![ack.clone()]].concat().into(),
+            VecDeque::new(),
+            VecDeque::new(),
+        ];
+        let delivered = drive(&mut bridge, hosts);
+        let told: Vec<_> = delivered
+            .iter()
+            .map(|(_, frame, _)| {
+                let udp = if v6 { 14 + 40 } else { 14 + 20 };
+                assert_eq!(checksum(frame, v6, udp), u16::from_be_bytes([frame[udp + 6], frame[udp + 7]]));
+                cc.int(&Packet::parse(frame, |_| layout).unwrap().transport.words).unwrap()
+            })
+            .collect();
+        assert_eq!(
+            told.iter().map(IntStack::crossed).collect::<Vec<_>>(),
+            [1, 1, 1, 0],
+            "ACKs are left alone"
+        );
+        let hops: Vec<_> = told.iter().flat_map(|stack| stack.hops().to_vec()).collect();
+        let on_wire = u64::from(counted(&data) + WIRE_OVERHEAD);
+        assert_eq!(
+            hops.iter().map(|hop| u64::from(hop.bytes_128)).collect::<Vec<_>>(),
+            [0, on_wire / 128, 2 * on_wire / 128]
+        );
+        // When the first has left, two wait and the acknowledgement; a frame takes 10 times as long as it came in.
+        let waiting = |frames: u32| (frames * counted(&data) + counted(&ack)) / 80;
+        assert_eq!([hops[0].queue_80, hops[1].queue_80], [0, waiting(1)]);
+        let span = slow.rate.time_for(on_wire);
+        assert_eq!(u64::from(hops[2].time_ns - hops[1].time_ns), span.as_ps() / 1000);
+        // Of another code point, or of a switch that is not asked, they are left alone.
+        let others =
+            [BridgeConfig { telemetry: Some(Telemetry { dscp: 22, number: 5 }), ..lossy(None) }, lossy(None)];
+        for config in others {
+            let mut bridge = three(&config, GIGABIT);
+            let delivered =
+                drive(&mut bridge, vec![vec![data.clone()].into(), VecDeque::new(), VecDeque::new()]);
+            assert!(delivered[0].1 == data);
+        }
+    }
+}
+
+/// The UDP checksum of a frame whose UDP header begins at `udp` (RFC 768, RFC 8200 §8.1).
+fn checksum(frame: &[u8], v6: bool, udp: usize) -> u16 {
+    let length = u16::from_be_bytes([frame[udp + 4], frame[udp + 5]]);
+    let addresses = if v6 { &frame[22..54] } else { &frame[26..34] };
+    let mut octets =
+        [addresses, &[0, 17], &length.to_be_bytes(), &frame[udp..udp + usize::from(length)]].concat();
+    let at = addresses.len() + 4 + 6;
+    octets[at..at + 2].fill(0);
+    octets.extend(vec![0; octets.len() % 2]);
+    let sum =
+        octets.chunks(2).fold(0_u64, |sum, pair| sum + u64::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let folded = (0..3).fold(sum, |sum, _| (sum & 0xffff) + (sum >> 16));
+    !(folded as u16)
 }
 
 #[test]
