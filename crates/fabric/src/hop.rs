@@ -5,7 +5,7 @@
 
 use crate::balance::Balancing;
 use crate::fault::{Copy, Crossing, Passage};
-use crate::link::{FAULTY, PENDING, SPECIAL, TAPPED, TAPPED_AFAR, UNEVEN};
+use crate::link::{COUNTED, FAULTY, PENDING, SPECIAL, TAPPED, TAPPED_AFAR, UNEVEN};
 use crate::net::{ARRIVE, FREE, LEAVE, Net, PAUSE};
 use crate::packet::{HostId, Marks, Packet, PacketId};
 use crate::routing::NO_PORT;
@@ -185,8 +185,13 @@ impl Net {
         let end = &mut self.ports[port as usize].link;
         let packet = &mut self.packets[id];
         packet.next = next;
-        if end.flags & SPECIAL != 0 {
-            return self.transmit_special(port, id);
+        if end.flags & (SPECIAL | COUNTED) != 0 {
+            if end.flags & COUNTED != 0 {
+                self.priorities.sent(port, packet.priority, packet.frame);
+            }
+            if end.flags & SPECIAL != 0 {
+                return self.transmit_special(port, id);
+            }
         }
         let class = &self.classes[usize::from(end.class)];
         let time = class.time(u32::from(packet.frame), None).as_ps();
@@ -360,12 +365,14 @@ impl Net {
         let (paused, tapped) = (end.paused, end.flags & TAPPED != 0);
         let pauses = &mut self.pauses[port as usize];
         pauses.received = pauses.received.saturating_add(u32::from(on));
+        if on {
+            self.priorities.told_to_stop(port, priority);
+        }
         if on && before != paused {
             self.pause_may_lapse(port);
         }
         if before != paused {
-            #[expect(clippy::cast_possible_truncation, reason = "eight priorities")]
-            self.count_paused(port, paused.count_ones() as u8, now);
+            self.count_paused(port, paused, now);
         }
         if tapped {
             self.record_pause(port, false, priority, on);

@@ -15,6 +15,7 @@
 //! | [`change`] | links that slow down, switches that fail, and the routes around what is down |
 //! | [`net`] | everything but the NICs, and what a NIC may ask of it |
 //! | [`fabric`] | the network with its NICs, and the loop that runs it |
+//! | [`priorities`] | what ports count of each priority, where that is asked for |
 //! | [`fault`] | loss, damage, delay, pause storms, forged CNPs |
 //! | [`deadlock`] | finding ports that can never send again: [`Net::deadlock`] |
 //! | [`tap`] | what a capture records |
@@ -32,6 +33,7 @@ pub mod net;
 pub mod nics;
 pub mod packet;
 pub mod packets;
+pub mod priorities;
 pub mod queue;
 pub mod routing;
 pub mod tap;

@@ -34,6 +34,8 @@ pub(crate) const TAPPED: u8 = 4;
 pub(crate) const TAPPED_AFAR: u8 = 8;
 /// The rate has no whole number of picoseconds per octet.
 pub(crate) const UNEVEN: u8 = 16;
+/// What is sent is counted by priority.
+pub(crate) const COUNTED: u8 = 32;
 /// What makes a transmission leave the short way.
 pub(crate) const SPECIAL: u8 = FAULTY | TAPPED | TAPPED_AFAR | UNEVEN;
 

@@ -7,6 +7,7 @@ use crate::graph::{Graph, NodeId};
 use crate::link::{FAULTY, LinkClass, LinkEnd, PENDING, TAPPED, TAPPED_AFAR, UNEVEN};
 use crate::packet::{HostId, Packet, PacketId};
 use crate::packets::Packets;
+use crate::priorities::Priorities;
 use crate::queue::{EventQueue, HORIZON_PS};
 use crate::routing::{Routes, RoutingError};
 use crate::tap::Tapped;
@@ -197,6 +198,7 @@ pub struct Net {
     pub(crate) balancer: Balancer,
     pub(crate) hosts: Vec<Host>,
     pub(crate) pauses: Vec<Pauses>,
+    pub(crate) priorities: Priorities,
     pub(crate) faults: Faults,
     pub(crate) taps: Vec<Tapped>,
     /// Hosts whose idle port is to be served before the next event.
@@ -231,6 +233,7 @@ impl Net {
             until: 0,
             packets: Packets::default(),
             pauses: vec![Pauses::NONE; ports.len()],
+            priorities: Priorities::default(),
             paces,
             ports,
             classes,
@@ -597,11 +600,13 @@ impl Net {
         &self.classes[usize::from(self.ports[port as usize].link.class)]
     }
 
-    /// From now on so many priorities of `port` are paused.
+    /// From now on these priorities of `port` are paused, bit p for priority p.
+    #[expect(clippy::cast_possible_truncation, reason = "eight priorities")]
     pub(crate) fn count_paused(&mut self, port: u32, held: u8, now: Instant) {
         let pauses = &mut self.pauses[port as usize];
         pauses.paused = pauses.paused(now);
-        (pauses.since, pauses.held) = (now, held);
+        (pauses.since, pauses.held) = (now, held.count_ones() as u8);
+        self.priorities.hold(port, held, now);
     }
 }
 

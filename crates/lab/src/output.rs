@@ -7,6 +7,7 @@
 //! | [`summary`], `faults`, `nic`, `rpc`, `traffic` | `summary.json` |
 //! | [`flows`] | `flows.csv` |
 //! | [`links`] | `links.csv` |
+//! | [`priorities`] | `priorities.csv`, and what `summary.json` says of them |
 //! | [`collectives`] | `collectives.csv` |
 //! | [`series`] | `series.parquet` |
 //! | [`pcap`] | packet captures in pcapng |
@@ -20,6 +21,7 @@ pub mod folder;
 pub mod links;
 mod nic;
 pub mod pcap;
+pub mod priorities;
 pub mod report;
 mod rpc;
 pub mod series;
@@ -61,7 +63,7 @@ pub enum OutputError {
 }
 
 /// Writes `results` into `folder`: `flows.csv`, `links.csv`, `series.parquet`, `report.html` and `summary.json`;
-/// `collectives.csv` where there are collectives, and `series.csv` where the series is [to be text too](crate::results::Series::set_text).
+/// `priorities.csv` where there are several priorities, `collectives.csv` where there are collectives, and `series.csv` where the series is [to be text too](crate::results::Series::set_text).
 ///
 /// `clock` gives seconds since any origin; what passes is noted in the results and goes into `summary.json`, which is
 /// written last.
@@ -72,6 +74,9 @@ pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) 
     let began = clock();
     write(&folder.join("flows.csv"), |file| flows::write(file, results))?;
     write(&folder.join("links.csv"), |file| links::write(file, results))?;
+    if results.priorities().next().is_some() {
+        write(&folder.join("priorities.csv"), |file| priorities::write(file, results))?;
+    }
     if !results.collectives.is_empty() {
         write(&folder.join("collectives.csv"), |file| collectives::write(file, results))?;
     }

@@ -10,6 +10,7 @@ pub mod flow_set;
 pub mod misses;
 pub mod offered;
 pub mod pairs;
+pub mod priorities;
 pub mod rpc;
 pub mod series;
 pub mod statistics;
@@ -22,6 +23,7 @@ pub use deadlock::Deadlock;
 pub use effect::{Effect, Outcome, RuleResult};
 pub use flow_set::FlowSet;
 pub use offered::Offered;
+pub use priorities::PriorityResult;
 pub use rpc::{IdleTimes, MachineResult, RpcResult, Times};
 pub use series::{Depth, FlowSample, MachineSample, QueueSample, Series};
 pub use traffic::TrafficResult;
@@ -428,6 +430,8 @@ pub struct LinkResult {
     pub lost: u64,
     /// Packets that faults damaged on their way over it; who received them dropped them.
     pub corrupted: u64,
+    /// The same of each priority, in their order; empty where there are not several.
+    pub priorities: Vec<PriorityResult>,
 }
 
 /// What passed a host's port.

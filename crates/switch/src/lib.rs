@@ -29,4 +29,4 @@ pub use port::{Frames, NEAR, NONE, PRIORITIES, Port};
 pub use red::Red;
 pub use roci_wire::Hop;
 pub use shares::{Quanta, Shares, Turns};
-pub use switch::{Admission, Counters, Departure, Outcome, Switch};
+pub use switch::{Admission, Counters, Departure, OfPriority, Outcome, Switch};

@@ -11,7 +11,10 @@ use crate::shares::{Quanta, Turns};
 use alloc::vec::Vec;
 use roci_units::{Random, Ratio};
 
+mod priorities;
 mod thresholds;
+
+pub use priorities::OfPriority;
 
 /// What became of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +114,8 @@ pub struct Switch {
     trim: Option<Cuts>,
     ets: Option<Sharing>,
     counters: Vec<Counters>,
+    /// By port, what it has counted of each priority; nothing where that is not asked for.
+    of_priorities: Vec<[OfPriority; PRIORITIES]>,
     /// The other marking lines.
     more_reds: Vec<Red>,
 }
@@ -266,6 +271,7 @@ impl Switch {
             red: None,
             more_reds: Vec::new(),
             counters: alloc::vec![Counters::default(); links.len()],
+            of_priorities: Vec::new(),
             far: alloc::vec![[Queue::EMPTY; PRIORITIES]; links.len()],
             trim: config.trim.map(|trim| Cuts::new(&trim, config.max_frame)),
             flows: (config.queues == Buffering::PerFlow).then(FlowQueues::default),
@@ -389,12 +395,12 @@ impl Switch {
             let ingress = frames.ingress(handle);
             match self.charge_lossless(ports, ingress, priority, octets) {
                 Some(now) => pause = now,
-                None => return self.drop_for_headroom(ingress, octets),
+                None => return self.drop_for_headroom(ingress, priority, octets),
             }
         } else {
             let waits = self.ahead(ports, frames, egress, handle);
             if octets > self.free || u64::from(waits) + u64::from(octets) > part(self.free, self.share) {
-                return self.drop_for_buffer(egress, octets);
+                return self.drop_for_buffer(egress, priority, octets);
             }
             self.free -= octets;
         }
@@ -454,7 +460,8 @@ impl Switch {
     }
 
     #[cold]
-    fn drop_for_buffer(&mut self, egress: u32, octets: u32) -> Admission {
+    fn drop_for_buffer(&mut self, egress: u32, priority: u8, octets: u32) -> Admission {
+        self.count_of(egress, priority, |of| of.dropped += 1);
         let counters = self.count(egress);
         counters.dropped += 1;
         counters.dropped_octets += u64::from(octets);
@@ -462,7 +469,8 @@ impl Switch {
     }
 
     #[cold]
-    fn drop_for_headroom(&mut self, ingress: u32, octets: u32) -> Admission {
+    fn drop_for_headroom(&mut self, ingress: u32, priority: u8, octets: u32) -> Admission {
+        self.count_of(ingress, priority, |of| of.dropped += 1);
         let counters = self.count(ingress);
         counters.headroom_dropped += 1;
         counters.dropped_octets += u64::from(octets);
@@ -526,7 +534,7 @@ impl Switch {
             self.count(egress).returned += 1;
             return Admission::RETURNED;
         }
-        self.drop_for_buffer(egress, octets)
+        self.drop_for_buffer(egress, frames.priority(handle), octets)
     }
 
     /// The packet to send from `egress` now: the first of the highest priority that waits and is in `open` (bit p:
@@ -644,6 +652,7 @@ impl Switch {
         if u64::from(octets) > red.kmin.0 && frames.is_ect(handle) && red.marks(octets, &mut self.random) {
             frames.mark(handle);
             self.count(egress).marked += 1;
+            self.count_of(egress, frames.priority(handle), |of| of.marked += 1);
         }
     }
 

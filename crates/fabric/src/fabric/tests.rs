@@ -20,6 +20,7 @@ mod balance;
 mod changes;
 mod deadlock;
 mod faults;
+mod priorities;
 
 /// What arrived: when, at which host, and the packet.
 type Arrival = (u64, u16, Packet);

@@ -3,6 +3,7 @@
 use super::collectives::CollectiveRecord;
 use super::faults::{FaultRecord, RuleRecord};
 use super::nic::NicRecord;
+use super::priorities::PriorityRecord;
 use super::rpc::{MachineRecord, RpcRecord};
 use super::traffic::TrafficRecord;
 use crate::program::class_name;
@@ -88,6 +89,9 @@ impl Serialize for Summary<'_> {
             let depths = results.series.depths();
             let deepest = &depths[..depths.len().min(QUEUES)];
             map.serialize_entry("queues", &List(deepest, QueueRecord::new))?;
+        }
+        if results.priorities().next().is_some() {
+            map.serialize_entry("priorities", &List(&results.priority_sums(), PriorityRecord::new))?;
         }
         map.serialize_entry("traffic", &List(&results.traffic, |it| TrafficRecord::new(it, results)))?;
         if !results.collectives.is_empty() {

@@ -3,8 +3,8 @@
 use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
     CollectiveResult, Effect, FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult,
-    IdleTimes, Iteration, MachineResult, MachineSample, Op, Outcome, Results, RpcResult, RuleResult,
-    SlowStep, SwitchResult, Times, TrafficResult,
+    IdleTimes, Iteration, LinkResult, MachineResult, MachineSample, Op, Outcome, PriorityResult, Results,
+    RpcResult, RuleResult, SlowStep, SwitchResult, Times, TrafficResult,
 };
 use crate::traffic::{Algorithm, Operation};
 use roci_machine::Counters;
@@ -160,6 +160,28 @@ pub(crate) fn with_rule() -> Results {
         effect,
     };
     Results { rules: vec![rule], ..sample() }
+}
+
+/// The same with two ways of links on which packets of two priorities travel.
+pub(crate) fn with_priorities() -> Results {
+    let of = |priority, packets| PriorityResult {
+        priority,
+        packets,
+        tx_bytes: 1_000 * packets,
+        ..PriorityResult::default()
+    };
+    let paused = Span::from_micros(90);
+    let at_host = [of(0, 100), PriorityResult { pause_received: 4, paused, ..of(3, 300) }];
+    let at_switch = [
+        PriorityResult { drops: 7, max_queue_bytes: Some(50_000), ..of(0, 100) },
+        PriorityResult { ecn_marks: 25, max_queue_bytes: Some(40_000), ..of(3, 300) },
+    ];
+    let link = |name: &str, priorities: [PriorityResult; 2]| LinkResult {
+        name: name.into(),
+        priorities: priorities.into(),
+        ..LinkResult::default()
+    };
+    Results { links: vec![link("s0>leaf2", at_host), link("leaf2>root", at_switch)], ..sample() }
 }
 
 /// The same with a table of requests.

@@ -17,6 +17,7 @@
 //! | `reach` | how far apart the hosts are, for telemetry and the timeout |
 //! | `fill` | whether a flow alone can fill its link |
 //! | `presets` | whether presets fit the links |
+//! | `priorities` | which priorities its packets travel on |
 //! | `together` | what goes badly together |
 //! | `notes` | what of all this a user should know |
 //! | [`overrides`] | `--set`, lists and ranges of values |
@@ -39,6 +40,7 @@ pub mod nic;
 mod notes;
 pub mod overrides;
 mod presets;
+mod priorities;
 pub(crate) mod program;
 mod reach;
 mod read;

@@ -9,6 +9,7 @@
 //! | `drops` | why switches dropped packets though PFC is on |
 //! | `profile` | what queue pairs have in common |
 //! | `faults` | rules of faults as nodes on links |
+//! | `links` | what passed each way of each link |
 //! | `path` | the way of a flow, for its ideal completion time |
 //! | `sampler` | time series |
 //! | `writes` | registers written during the run |
@@ -22,6 +23,7 @@ mod capture;
 mod driver;
 mod drops;
 mod faults;
+mod links;
 mod path;
 mod profile;
 mod receiving;
@@ -34,8 +36,8 @@ use crate::program::CLASSES;
 use crate::program::events::Events;
 use crate::results::effect::Goodput;
 use crate::results::{
-    CoreArray, Deadlock, Failure, FaultResult, FlowResult, FlowStatus, HostFigures, HostResult, LinkResult,
-    Offered, ProgramResult, Results, SwitchResult, TrafficResult, imbalance,
+    CoreArray, Deadlock, Failure, FaultResult, FlowResult, FlowStatus, HostFigures, HostResult, Offered,
+    ProgramResult, Results, SwitchResult, TrafficResult, imbalance,
 };
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
@@ -49,7 +51,6 @@ use roci_control::program::fault::FAULTS_KEPT;
 use roci_fabric::deadlock::Held;
 use roci_fabric::fabric::{Fabric, Stopped};
 use roci_fabric::fault::InSwitch;
-use roci_fabric::graph::Graph;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_fabric::routing::EqualPorts;
@@ -462,7 +463,7 @@ impl<'a> Simulation<'a> {
             rpcs,
             machines,
             switches: switches.collect(),
-            links: (0u32..).take(net.port_count()).map(|port| link_result(net, port, graph)).collect(),
+            links: links::results(net, graph),
             hosts,
             controls,
             programs,
@@ -509,25 +510,6 @@ fn switch_result(net: &Net, number: u32, name: &str) -> SwitchResult {
     let busiest = choices.max_by_key(|ports| ports.iter().map(|(octets, _)| octets).sum::<u64>());
     result.imbalance = busiest.and_then(|ports| imbalance(&ports));
     result
-}
-
-/// What `port` sent.
-fn link_result(net: &Net, port: u32, graph: &Graph) -> LinkResult {
-    let pauses = net.pauses(port);
-    let counters = net.counters(port).copied().unwrap_or_default();
-    let faults = net.fault_counters(port).copied().unwrap_or_default();
-    LinkResult {
-        name: build::port_name(net, port, |node| build::node_name(graph, node)),
-        rate: net.rate_of_port(port),
-        tx_bytes: net.tx_octets(port),
-        drops: counters.dropped + counters.headroom_dropped,
-        ecn_marks: counters.marked,
-        trimmed: counters.trimmed,
-        pause_received: pauses.received.into(),
-        paused: pauses.paused(net.now()),
-        lost: faults.dropped.packets,
-        corrupted: faults.corrupted.packets,
-    }
 }
 
 /// What a host sent and received, and what its NIC counted. Hosts are the first nodes, and each has the port of its number.

@@ -2,17 +2,18 @@
 //!
 //! Of each switch port the queue of the priority that data travel on is read from the start. A queue of another priority
 //! is read from when it first holds something at a sample, and a host's port from when it has first been paused, so that
-//! what is not used costs nothing. A port's marks and pauses are told with the first of its queues.
+//! what is not used costs nothing. A port's marks and pauses are told with the first of its queues; where ports count by
+//! priority, each queue's own with that queue.
 
 use super::build::port_name;
 use super::driver::{Counted, Driver, Live};
 use crate::results::{FlowSample, QueueSample, Series};
 use crate::scenario::Scenario;
-use crate::traffic::spec::Traffic;
 use roci_control::Credit;
 use roci_fabric::fabric::Fabric;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
+use roci_fabric::priorities::OfPriority;
 use roci_nic::{Host, Simulated};
 use roci_units::{Instant, Qpn, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
@@ -45,7 +46,7 @@ pub(super) struct Sampler {
 struct Queue {
     port: u32,
     priority: u8,
-    /// Whether the marks and pauses of its port are told with it.
+    /// Whether the marks and pauses of its port are told with it, where these are not counted by priority.
     first: bool,
 }
 
@@ -62,7 +63,7 @@ impl Sampler {
             queues: Vec::new(),
             known: Vec::new(),
             nodes: graph.hosts.iter().chain(&graph.switches).cloned().collect(),
-            data: data_priority(scenario),
+            data: scenario.data_priority(),
             overhead: overhead + WIRE_OVERHEAD as u64,
             receivers: scenario.measure.receivers,
             delivered: !(scenario.faults.rules.is_empty() && scenario.faults.switches.is_empty()),
@@ -70,7 +71,8 @@ impl Sampler {
         sampler.series.set_text(scenario.measure.series_csv);
         if !interval.is_zero() {
             // Single CNPs that wait are no queue worth a line, unless data share their priority.
-            let notice = 1 << scenario.switch.classes.cnp & !(1 << sampler.data) & !used_by_data(scenario);
+            let notice =
+                1 << scenario.switch.classes.cnp & !(1 << sampler.data) & !scenario.named_priorities();
             sampler.known = vec![notice; net.port_count()];
             for port in switch_ports(net) {
                 sampler.read_from_now(net, port, sampler.data);
@@ -90,15 +92,23 @@ impl Sampler {
     /// Finds queues that hold something for the first time, and hosts that have been paused for the first time.
     fn find_queues(&mut self, net: &Net) {
         for port in switch_ports(net) {
-            let found = net.backlog(port) & !self.known[port as usize];
-            for priority in (0..8).filter(|priority| found & 1 << priority != 0) {
-                self.read_from_now(net, port, priority);
-            }
+            let found = net.backlog(port) | befell(net, port);
+            self.read_all_from_now(net, port, found);
         }
         for port in 0..switch_ports(net).start {
-            if self.known[port as usize] & 1 << self.data == 0 && net.pauses(port).received > 0 {
-                self.read_from_now(net, port, self.data);
+            if net.pauses(port).received > 0 {
+                let counted = net.of_priority(port, self.data).is_some();
+                let found = if counted { befell(net, port) } else { 1 << self.data };
+                self.read_all_from_now(net, port, found);
             }
+        }
+    }
+
+    /// Reads the queues of the priorities `found` from this sample on, those that are read already aside.
+    fn read_all_from_now(&mut self, net: &Net, port: u32, found: u8) {
+        let new = found & !self.known[port as usize];
+        for priority in (0..8).filter(|priority| new & 1 << priority != 0) {
+            self.read_from_now(net, port, priority);
         }
     }
 
@@ -164,21 +174,8 @@ impl Sampler {
         }
         driver.rpcs.sample(now, &mut self.series);
         self.find_queues(net);
-        for (place, &Queue { port, priority, first }) in (0u32..).zip(&self.queues) {
-            let bytes = u64::from(net.queued(port, priority));
-            let reading = if first {
-                let counters = net.counters(port);
-                let pauses = net.pauses(port);
-                QueueSample {
-                    bytes,
-                    marks: counters.map_or(0, |counters| counters.marked),
-                    pauses: pauses.received.into(),
-                    paused: pauses.paused(now),
-                }
-            } else {
-                QueueSample { bytes, ..QueueSample::default() }
-            };
-            self.series.queue(place, reading);
+        for (place, &queue) in (0u32..).zip(&self.queues) {
+            self.series.queue(place, read_queue(net, queue, now));
         }
     }
 
@@ -195,20 +192,35 @@ fn switch_ports(net: &Net) -> std::ops::Range<u32> {
     first..ports
 }
 
-/// Bit p: some traffic names priority p for its data.
-fn used_by_data(scenario: &Scenario) -> u8 {
-    let priorities = scenario.traffic.iter().flat_map(Traffic::priorities);
-    priorities.flatten().fold(0, |bits, priority| bits | 1 << (priority & 7))
+/// Bit p: packets of priority p were marked on their way to `port`, or it was told to stop them; nothing where that is not counted
+/// by priority.
+fn befell(net: &Net, port: u32) -> u8 {
+    if net.pauses(port).received == 0 && net.counters(port).is_none_or(|counters| counters.marked == 0) {
+        return 0;
+    }
+    let any = |priority| {
+        net.of_priority(port, priority).is_some_and(|counted| counted.marked > 0 || counted.pauses > 0)
+    };
+    (0..8).filter(|priority| any(*priority)).fold(0, |bits, priority| bits | 1 << priority)
 }
 
-/// The priority that data travel on: the scenario's, or the lowest of those that all traffic names instead.
-fn data_priority(scenario: &Scenario) -> u8 {
-    let common = scenario.switch.classes.data;
-    let mut priorities = scenario.traffic.iter().flat_map(Traffic::priorities);
-    if priorities.any(|priority| priority.is_none_or(|priority| priority == common)) {
-        return common;
+/// What a queue holds, and what has befallen it.
+fn read_queue(net: &Net, Queue { port, priority, first }: Queue, now: Instant) -> QueueSample {
+    let bytes = u64::from(net.queued(port, priority));
+    if let Some(counted) = net.of_priority(port, priority) {
+        let OfPriority { marked, pauses, paused, .. } = counted;
+        return QueueSample { bytes, marks: marked, pauses, paused };
     }
-    u8::try_from(used_by_data(scenario).trailing_zeros()).ok().filter(|p| *p < 8).unwrap_or(common)
+    if !first {
+        return QueueSample { bytes, ..QueueSample::default() };
+    }
+    let (counters, pauses) = (net.counters(port), net.pauses(port));
+    QueueSample {
+        bytes,
+        marks: counters.map_or(0, |counters| counters.marked),
+        pauses: pauses.received.into(),
+        paused: pauses.paused(now),
+    }
 }
 
 /// The end of a flow that sends data, and so is paced: of a READ its responder.

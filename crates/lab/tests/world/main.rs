@@ -17,6 +17,7 @@ mod losses;
 mod outages;
 mod paces;
 mod pauses;
+mod priorities;
 mod receiving;
 mod registers;
 mod routing;

@@ -6,6 +6,7 @@ use super::faults;
 use super::lines::Readings;
 use super::over_time;
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
+use super::priorities;
 use super::rpcs;
 use crate::output::summary::FlowRecord;
 use crate::program::class_name;
@@ -32,11 +33,9 @@ pub(crate) fn page(results: &Results) -> Page {
         completion(results),
         traffic(results),
         flows(results),
-        switches(results),
-        hosts(results),
-        nics(results),
-        about(results),
     ]);
+    sections.extend(priorities::of_run(results));
+    sections.extend([switches(results), hosts(results), nics(results), about(results)]);
     sections.retain(|section| !section.is_empty());
     Page {
         title: results.name.clone(),
