@@ -81,6 +81,8 @@ pub struct Results {
     pub faults: Option<FaultResult>,
     /// One record for each table of `[[faults.on]]`, in their order.
     pub rules: Vec<RuleResult>,
+    /// What `[[at]]` changed during the run: when, and what, in words.
+    pub changes: Vec<(Instant, String)>,
     /// When flows were offered by the clock; `None` where not all were.
     pub offered: Option<Offered>,
     /// The cycle of ports that stood still in a deadlock; `None` where there was none.

@@ -7,6 +7,7 @@
 //! | `lines` | time series thinned to what a screen shows |
 //! | `run` | the page of one run |
 //! | `over_time` | what of it changed in the course of the run |
+//! | `events` | the marks of faults and changes in that |
 //! | `completion` | how long its flows took |
 //! | `by_size` | slowdown over the size of flows |
 //! | `collectives`, `rpcs` | collectives, and requests and responses, of one run and of several |
@@ -24,6 +25,7 @@ mod collectives;
 mod comparison;
 mod completion;
 mod curves;
+mod events;
 mod faults;
 mod lines;
 mod named;

@@ -96,6 +96,7 @@ pub(crate) fn sample() -> Results {
         first_received: None,
         offered: None,
         rules: Vec::new(),
+        changes: Vec::new(),
         deadlock: None,
         faults: Some(FaultResult { dropped: 3, corrupted: 2, duplicated: 1, ..FaultResult::default() }),
         series,

@@ -10,6 +10,7 @@
 //! | `read` | reading one table |
 //! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`], `application`, `machine` | the tables |
 //! | [`thresholds`] | what `[[at]]` writes to switches |
+//! | `changes` | all that `[[at]]` writes, in words |
 //! | `program` | programs as congestion control |
 //! | `file` | files that a scenario names |
 //! | `end` | whether a scenario can come to an end |
@@ -26,6 +27,7 @@
 //! what, and what to do.
 
 mod application;
+mod changes;
 mod devices;
 mod end;
 mod ets;

@@ -17,6 +17,8 @@ pub struct SwitchWrite {
     pub time: Instant,
     /// The switches meant, by their places in the graph, each with all that holds for it from then on.
     pub configs: Vec<(u32, SwitchConfig)>,
+    /// What is written, as the text has it: thresholds with their values, and the switches where it names some.
+    pub what: String,
     /// Where the first of them was written.
     pub(super) origin: Origin,
 }
@@ -118,7 +120,12 @@ impl SwitchWrite {
             for (place, config) in &configs {
                 now[*place as usize].clone_from(config);
             }
-            writes.push(Self { time, configs, origin: entries[0].key_origin });
+            let values = entries.iter().map(|entry| format!("{} = {}", entry.key, plain(entry)));
+            let of = named.map_or_else(String::new, |named| {
+                format!(" of {}", named.iter().map(|it| it.value.as_str()).collect::<Vec<_>>().join(", "))
+            });
+            let what = values.collect::<Vec<_>>().join(", ") + &of;
+            writes.push(Self { time, configs, what, origin: entries[0].key_origin });
         }
         Ok(writes)
     }
@@ -133,6 +140,11 @@ impl SwitchWrite {
         })
         .collect()
     }
+}
+
+/// A value as it was written, a text without its quotes.
+fn plain(entry: &Entry) -> String {
+    entry.value.scalar().unwrap_or_else(|| entry.value.shown())
 }
 
 /// What holds for switch `name`, for which `before` held, once all of `entries` are written.

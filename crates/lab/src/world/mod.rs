@@ -469,6 +469,7 @@ impl<'a> Simulation<'a> {
             programs,
             faults,
             rules,
+            changes: scenario.changes().into_iter().filter(|(time, _)| *time <= now).collect(),
             is_unreliable: self.scenario.transport.service == Service::Uc,
             offered: Offered::of(&self.scenario.traffic, offered_until),
             deadlock: None,

@@ -87,6 +87,7 @@ pub(crate) fn page<'a>(title: &str, names: &Names<'a>, runs: &[Run<'a>]) -> Page
         subtitle: format!("{} runs side by side", runs.len()),
         tiles: Vec::<Tile>::new(),
         sections: sections.into_iter().filter(|s| s.table.is_some() || !s.plots.is_empty()).collect(),
+        marks: Vec::new(),
     }
 }
 

@@ -134,8 +134,21 @@ impl Readings {
 
     /// Over how many readings of `metric` in turn a mean is to be taken, so that no line has more than [`MEANS_MAX`] points.
     pub(crate) fn stretch(&self, metric: Metric) -> usize {
-        let longest = self.0[metric as usize].values().map(|points| points.x.len()).max().unwrap_or(0);
-        longest.div_ceil(MEANS_MAX).max(1)
+        means_over(self.0[metric as usize].values().map(|points| points.x.len()).max().unwrap_or(0))
+    }
+
+    /// The sum of `metric` over the flows whose places are in `range`, at each of `times`: zero where none has a reading.
+    pub(crate) fn sum_at(&self, metric: Metric, range: std::ops::Range<usize>, times: &[f64]) -> Points {
+        let mut sum = Points { x: times.to_vec(), y: vec![0.0; times.len()] };
+        for (_, points) in self.0[metric as usize].range(range) {
+            for (x, y) in points.x.iter().zip(&points.y) {
+                let place = times.partition_point(|time| time < x);
+                if let Some(at) = sum.y.get_mut(place) {
+                    *at += y;
+                }
+            }
+        }
+        sum
     }
 
     /// How many flows or queues have readings of `metric`.
@@ -178,6 +191,11 @@ impl Readings {
     pub(crate) fn with_greatest_sums(&self, metric: Metric) -> Vec<usize> {
         shown(self.ranked(metric, |points| points.y.iter().sum()))
     }
+}
+
+/// Over how many of so many readings in turn a mean is to be taken, so that a line has no more than [`MEANS_MAX`] points.
+pub(crate) fn means_over(readings: usize) -> usize {
+    readings.div_ceil(MEANS_MAX).max(1)
 }
 
 fn highest(points: &Points) -> f64 {

@@ -1,10 +1,10 @@
 //! What a run's page shows over time: rates, windows, what programs remember, and queues.
 
-use super::lines::{LINES_MAX, Points, Readings, over_lengths, per_stretch};
+use super::lines::{LINES_MAX, Points, Readings, means_over, over_lengths, per_stretch};
 use super::page::{Axis, Line, Plot, Section, Unit};
 use super::run::{grouped, span};
-use crate::results::Results;
-use crate::results::series::{Metric, drawn};
+use crate::results::series::{FLOWS_MAX, Metric, drawn};
+use crate::results::{Results, TrafficResult};
 use roci_units::Span;
 use std::collections::BTreeMap;
 
@@ -90,6 +90,9 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
         };
         plot(&title, rate, false, shown.iter().enumerate().filter_map(line).collect());
     }
+    if let Some((title, lines)) = by_table(results, readings) {
+        plot(&title, rate, false, lines);
+    }
     let targets = lines(Metric::Target, " R_T", true);
     let title = if targets.is_empty() { "Rate allowed" } else { "Rate allowed (R_C) and aimed for (R_T)" };
     let suffix = if targets.is_empty() { "" } else { " R_C" };
@@ -101,6 +104,41 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
     let rtt = Axis::new("round trip", Unit::Time).above_zero();
     plot("Round trip that the law used", rtt, true, lines(Metric::Rtt, "", false));
     vec![section]
+}
+
+/// The goodput of each table of traffic over time, where there are several: the title of its plot, and a line for each.
+fn by_table(results: &Results, readings: &Readings) -> Option<(String, Vec<Line>)> {
+    let times: Vec<f64> = results.series.times().iter().map(|at| at.as_secs_f64()).collect();
+    let tables = results.traffic.iter();
+    let sums = tables.map(|table| (table, readings.sum_at(Metric::Goodput, table.flows.clone(), &times)));
+    let moved = |points: &Points| points.y.iter().sum::<f64>();
+    let mut sums: Vec<_> = sums.filter(|(_, points)| moved(points) > 0.0).enumerate().collect();
+    if results.traffic.len() < 2 || times.len() < 2 {
+        return None;
+    }
+    let mut title = "Goodput of each table of traffic".to_owned();
+    if sums.len() > LINES_MAX {
+        title += &format!(", the {LINES_MAX} of {} that moved the most", sums.len());
+        sums.sort_by(|(_, (_, a)), (_, (_, b))| moved(b).total_cmp(&moved(a)));
+        sums.truncate(LINES_MAX);
+        sums.sort_by_key(|(place, _)| *place);
+    }
+    if results.flows.len() > FLOWS_MAX {
+        title +=
+            &format!(", flows with samples alone ({})", grouped(readings.sources(Metric::Goodput) as u64));
+    }
+    let each = means_over(times.len());
+    if each > 1 {
+        let interval = results.series.interval().unwrap_or(Span::ZERO).as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "few readings")]
+        let over = span(each as f64 * interval);
+        title += &format!(", means over {over}");
+    }
+    let line = |(colour, (_, (table, points))): (usize, (usize, (&TrafficResult, Points)))| {
+        points.means(each).line(table.name.clone(), colour, false)
+    };
+    let lines: Vec<Line> = sums.into_iter().enumerate().map(line).collect();
+    (!lines.is_empty()).then_some((title, lines))
 }
 
 /// The words of the contexts that programs keep of the flows whose rates are shown, in the order in which they stand there: a plot for
@@ -246,7 +284,7 @@ fn held(points: &Points, seconds: f64) -> Points {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::test_results::sample;
+    use crate::output::test_results::{sample, two_tables};
     use crate::results::series::{FlowSample, Series};
     use roci_units::Instant;
 
@@ -276,6 +314,22 @@ mod tests {
         let begins = section.plots.iter().map(|plot| plot.y.from).collect::<Vec<_>>();
         assert_eq!(begins, [Some(0.0), None], "an axis goes below zero where a word does");
         assert!(words(&sample(), &Readings::of(&sample())).is_none(), "no program, no words");
+    }
+
+    #[test]
+    fn tables_of_traffic_have_a_line_each_of_the_goodput_of_their_flows() {
+        let one = sample();
+        assert!(by_table(&one, &Readings::of(&one)).is_none(), "one table has what all have");
+        let results = Results { traffic: two_tables(), ..sample() };
+        let readings = Readings::of(&results);
+        let (title, lines) = by_table(&results, &readings).expect("two tables");
+        assert_eq!(title, "Goodput of each table of traffic, means over 200 µs");
+        assert_eq!(lines.iter().map(|line| &line.name[..]).collect::<Vec<_>>(), ["0", "background"]);
+        let all: f64 = readings.sum(Metric::Goodput).y.iter().sum::<f64>() / 2.0;
+        let told: f64 = lines.iter().flat_map(|line| &line.y).sum();
+        assert!((told / all - 1.0).abs() < 1e-4, "{told} of {all}");
+        let idle = readings.sum_at(Metric::Goodput, 1..2, &[0.0, 1e-4, 1.0]);
+        assert!(idle.y[0] == 0.0 && idle.y[1] > 0.0, "nothing was read at first");
     }
 
     #[test]

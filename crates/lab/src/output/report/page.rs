@@ -11,6 +11,19 @@ pub(crate) struct Page {
     pub(crate) subtitle: String,
     pub(crate) tiles: Vec<Tile>,
     pub(crate) sections: Vec<Section>,
+    /// What plots over time have marks of, in its order; they are numbered from 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// Something that happened in the course of a run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Mark {
+    pub(crate) name: String,
+    /// When, in seconds.
+    pub(crate) from: f64,
+    /// When it was over; none where it took no time.
+    pub(crate) until: Option<f64>,
 }
 
 /// A figure worth a large font.

@@ -69,6 +69,8 @@ function written(value, unit) {
 
 const HEIGHT = 250;
 const MARGIN = { top: 8, right: 14, bottom: 36, left: 68 };
+/** How far down marks begin, and with them the lines of a plot that has some. */
+const MARKED = 20;
 
 /** The range of `values`, widened to what the axis asks for. */
 function range(axis, values) {
@@ -117,6 +119,39 @@ function scale(axis, [from, to], start, end) {
   };
 }
 
+/** The marks of a page in a plot over time: their times shaded, a line at the beginning and the end of each, and their numbers above. */
+function marked(marks, across, x, bottom, right) {
+  const inside = (at) => at >= across[0] && at <= across[1];
+  const place = (at) => Math.min(right, Math.max(MARGIN.left, x.place(at)));
+  const [shades, lines, labels] = [[], [], []];
+  const text = ({ first, last }) => (first === last ? `${first}` : `${first}–${last}`);
+  marks.forEach(({ name, from, until }, n) => {
+    const number = n + 1;
+    if (from > across[1] || (until ?? from) < across[0]) return;
+    const title = () => drawn("title", {}, `${number}: ${name}`);
+    if (until !== null) {
+      const [left, end] = [place(from), place(until)];
+      shades.push(drawn("rect", { class: "shade", x: left, width: end - left, y: MARKED, height: bottom - MARKED }, title()));
+    }
+    for (const at of until === null ? [from] : [from, until]) {
+      if (!inside(at)) continue;
+      const kind = until === null ? "mark change" : "mark";
+      lines.push(drawn("line", { class: kind, x1: x.place(at), x2: x.place(at), y1: MARKED, y2: bottom }, title()));
+    }
+    const before = labels[labels.length - 1];
+    const wanted = before ? 7 + 3.5 * (text(before).length + String(number).length) : 0;
+    // Numbers that would overlap become a range, which stands where the first one of them does.
+    if (before && place(from) - before.place < wanted) before.last = number;
+    else labels.push({ first: number, last: number, place: place(from) });
+  });
+  const numbers = labels.map((label) => {
+    const width = 3.5 * text(label).length;
+    const middle = Math.min(right - width, Math.max(MARGIN.left + width, label.place));
+    return drawn("text", { class: "number", x: middle, y: MARKED - 4, "text-anchor": "middle" }, text(label));
+  });
+  return { below: shades, above: [...lines, ...numbers] };
+}
+
 function path(line, x, y, step) {
   let text = "";
   let before = null;
@@ -158,6 +193,7 @@ function plot(data) {
   const tip = element("div", { class: "tip", hidden: "" });
   const figure = element("figure", { class: "plot" }, element("h3", {}, data.title), picture);
   const colour = (line) => `var(--c${line.colour % COLOURS})`;
+  const happened = data.x.label === "time" ? page.marks ?? [] : [];
   let axes = null;
   let width = 0;
 
@@ -170,9 +206,10 @@ function plot(data) {
     const bottom = HEIGHT - MARGIN.bottom;
     const right = width - MARGIN.right;
     const x = scale(data.x, across, MARGIN.left, right);
-    const y = scale(data.y, up, bottom, MARGIN.top);
+    const y = scale(data.y, up, bottom, happened.length ? MARKED + 4 : MARGIN.top);
     axes = { x, y, bottom, right };
-    const parts = [];
+    const { below, above } = marked(happened, across, x, bottom, right);
+    const parts = [...below];
     for (const mark of ticks(up[0], up[1], 5)) {
       const place = y.place(mark);
       parts.push(drawn("line", { class: "grid", x1: MARGIN.left, x2: right, y1: place, y2: place }));
@@ -200,7 +237,12 @@ function plot(data) {
       const kind = line.dashed ? "line dashed" : "line";
       parts.push(drawn("path", { class: kind, style: `stroke: ${colour(line)}`, d: path(line, x, y, data.step) }));
     }
-    picture.replaceChildren(...parts);
+    picture.replaceChildren(...parts, ...above);
+  }
+
+  /** Whether something is going on at a value, or is marked close to its place. */
+  function isAt({ from, until }, value, place) {
+    return (value >= from && value <= (until ?? from)) || Math.abs(axes.x.place(from) - place) < 5;
   }
 
   function point(event) {
@@ -223,6 +265,7 @@ function plot(data) {
     };
     tip.replaceChildren(
       element("b", {}, written(value, data.x.unit)),
+      ...happened.flatMap((mark, n) => (isAt(mark, value, at) ? [element("div", { class: "at" }, `${n + 1}: ${mark.name}`)] : [])),
       ...rows.map(([line, height]) =>
         element("div", {}, element("i", { style: `--colour: ${colour(line)}` }),
           `${line.name} ${written(height, data.y.unit)}${around(line)}`)),

@@ -2,6 +2,7 @@
 
 use super::collectives;
 use super::completion::{completion, traffic};
+use super::events;
 use super::faults;
 use super::lines::Readings;
 use super::over_time;
@@ -25,6 +26,7 @@ pub(crate) fn page(results: &Results) -> Page {
     let readings = Readings::of(results);
     let mut sections: Vec<Section> = results.deadlock.iter().map(deadlock).collect();
     sections.extend([fallen(results), unheard(results), strained(results), warnings(results)]);
+    sections.push(events::of_run(results));
     sections.extend(over_time::sections(results, &readings));
     sections.extend([
         collectives::of_run(results),
@@ -53,6 +55,7 @@ pub(crate) fn page(results: &Results) -> Page {
         ),
         tiles: tiles(results),
         sections,
+        marks: events::marks(results),
     }
 }
 
