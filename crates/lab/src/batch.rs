@@ -24,6 +24,7 @@ use crate::results::{FlowSet, Results, TrafficResult};
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::overrides::{self, ArgumentError};
 use crate::scenario::{Scenario, ScenarioError};
+use crate::tune::Tried;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,6 +39,8 @@ pub struct Group {
     pub runs: Vec<Run>,
     /// The combinations of a sweep that no scenario can have, each with the reason.
     pub left_out: Vec<LeftOut>,
+    /// What was tried before these were left, where they are what a search has come to.
+    pub tried: Option<Tried>,
 }
 
 /// One run of a group.
@@ -204,7 +207,7 @@ impl Group {
     }
 
     const fn empty() -> Self {
-        Self { title: String::new(), runs: Vec::new(), left_out: Vec::new() }
+        Self { title: String::new(), runs: Vec::new(), left_out: Vec::new(), tried: None }
     }
 
     fn add(
@@ -338,8 +341,9 @@ impl Group {
             output::write(&path, |file| report::write_traffic_csv(file, &shown))?;
         }
         let names = self.names();
-        output::write(&folder.join("report.html"), |file| {
-            report::write_comparison(file, &self.title, &names, &shown)
+        output::write(&folder.join("report.html"), |file| match &self.tried {
+            Some(tried) => report::write_tuned(file, &self.title, &names, &shown, tried),
+            None => report::write_comparison(file, &self.title, &names, &shown),
         })
     }
 

@@ -9,6 +9,7 @@ mod aim;
 mod knob;
 
 pub use aim::{Aim, Limit, Score};
+pub(crate) use knob::Kind;
 pub use knob::Knob;
 
 use std::collections::BTreeSet;
@@ -60,6 +61,17 @@ pub struct Found {
     pub tried: Vec<Candidate>,
     /// Whether it was ended before it had come to these: then all that had run are there, the best first.
     pub stopped: bool,
+}
+
+/// What a search has tried, to be shown beside the runs that it is compared in.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// What it was for.
+    pub aim: Aim,
+    /// What it varied.
+    pub knobs: Vec<Knob>,
+    /// As [`Found::tried`] has them.
+    pub candidates: Vec<Candidate>,
 }
 
 /// Searches the values of `knobs`, of which there are 1 to [`KNOBS`], for the least score: `draws` configurations at first, and half as many near the best.

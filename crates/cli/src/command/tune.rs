@@ -12,7 +12,7 @@ use roci_lab::results::Results;
 use roci_lab::run::RunError;
 use roci_lab::scenario::overrides;
 use roci_lab::scenario::{Scenario, ScenarioError};
-use roci_lab::tune::{Aim, Candidate, FINALISTS, Found, KNOBS, Knob, Limit, Round, Score, search};
+use roci_lab::tune::{Aim, Candidate, FINALISTS, Found, KNOBS, Knob, Limit, Round, Score, Tried, search};
 use roci_lab::world::SimulatedWorld;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -104,8 +104,10 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
         seeds: seeds.len(),
         broke: broke.map(|candidate| in_one_line(&candidate.values)).collect(),
     };
-    let group =
+    let mut group =
         last(&plain, &knobs, finalists, &seeds).map_err(|error| Failure::Request(error.to_string()))?;
+    let of_search = Tried { aim: wanted.aim.clone(), knobs: knobs.clone(), candidates: tried.clone() };
+    group.tried = Some(of_search);
     let marks = |group: &Group, results: &[Results]| {
         Some(tuned::standings(&wanted.aim, &wanted.limits, group, results, &asked))
     };
@@ -228,7 +230,12 @@ fn last(
         };
         seeds.iter().map(run)
     });
-    Ok(Group { title: format!("{}-tune", plain.name), runs: runs.collect(), left_out: Vec::new() })
+    Ok(Group {
+        title: format!("{}-tune", plain.name),
+        runs: runs.collect(),
+        left_out: Vec::new(),
+        tried: None,
+    })
 }
 
 /// The file with all that were tried.

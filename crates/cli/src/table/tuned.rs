@@ -262,7 +262,7 @@ mod tests {
                 results.push(Results { switches, ..Results::default() });
             }
         }
-        let group = Group { title: String::new(), runs, left_out: Vec::new() };
+        let group = Group { title: String::new(), runs, left_out: Vec::new(), tried: None };
         let asked =
             Asked { configurations: configurations.len().max(3), seeds: 2, broke: vec!["2048".to_owned()] };
         verdict(&Aim::read("drops").unwrap(), &[], &group, &results, &asked)

@@ -17,6 +17,7 @@
 //! | `named` | what the rows of its tables begin with |
 //! | `comparison` | the page of several runs side by side |
 //! | `of_traffic` | what it has of each table of traffic |
+//! | `tried` | what it has of a search that came before |
 //! | `curves` | what it draws: a line for each run, or for each configuration with several seeds |
 
 mod by_size;
@@ -35,9 +36,11 @@ mod page;
 mod priorities;
 mod rpcs;
 mod run;
+mod tried;
 
 use crate::batch::Names;
 use crate::results::Results;
+use crate::tune::Tried;
 use page::Page;
 use std::io::{self, Write};
 
@@ -76,6 +79,22 @@ pub fn write_comparison(
     runs: &[Run<'_>],
 ) -> io::Result<()> {
     render(out, &comparison::page(title, names, runs))
+}
+
+/// The same of the runs that a search has come to, with what it has `tried`.
+///
+/// # Errors
+/// What `out` answers.
+pub fn write_tuned(
+    out: &mut impl Write,
+    title: &str,
+    names: &Names<'_>,
+    runs: &[Run<'_>],
+    tried: &Tried,
+) -> io::Result<()> {
+    let mut page = comparison::page(title, names, runs);
+    page.sections.extend(tried::section(tried));
+    render(out, &page)
 }
 
 /// Writes the table of a comparison as CSV, one line per run (RFC 4180).

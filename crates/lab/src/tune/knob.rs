@@ -101,6 +101,26 @@ impl Knob {
         }
     }
 
+    /// The number that `value` stands for, one of those that it may be, in units, and what it measures; of a list whose words are not all
+    /// numbers of one kind the place of the word, from 1.
+    pub(crate) fn number(&self, value: &str) -> (f64, Kind) {
+        let read = |text: &str| {
+            let unit = &text[number_end(text)..];
+            let kind = kind(unit.trim())?;
+            let number = base(text, unit)?;
+            Some(match kind {
+                Kind::Time => (number * 1e-12, kind),
+                Kind::Share => (number / 100.0, kind),
+                _ => (number, kind),
+            })
+        };
+        let words = self.words();
+        let kinds: Option<Vec<Kind>> = words.iter().map(|word| Some(read(word)?.1)).collect();
+        let alike = kinds.is_some_and(|kinds| kinds.windows(2).all(|pair| pair[0] == pair[1]));
+        let place = || words.iter().position(|word| word == value).map_or(0.0, |place| count(place + 1));
+        read(value).filter(|_| alike).unwrap_or_else(|| (place(), Kind::Word))
+    }
+
     /// The value at `place`, 0 to 1: of a range whose greatest value is ten times the least or more in its logarithm, else evenly.
     pub fn at(&self, place: f64) -> String {
         match &self.values {
@@ -140,7 +160,7 @@ impl Range {
         let kind_of_unit = kind(unit.trim())?;
         let same_kind = kind_of_unit == kind(of_greatest.trim())?;
         let atom = match kind_of_unit {
-            Kind::Number | Kind::Share => None,
+            Kind::Word | Kind::Number | Kind::Share => None,
             Kind::Octets => Some((one, "B")),
             Kind::Rate => Some((one, "b/s")),
             Kind::Time => Some((one, "ps")),
@@ -231,7 +251,9 @@ fn number_of(number: &str) -> Option<f64> {
 
 /// What a unit measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
+    /// None: it is a word.
+    Word,
     Number,
     Share,
     Octets,
@@ -255,6 +277,7 @@ fn kind(unit: &str) -> Option<Kind> {
 #[expect(clippy::cast_precision_loss, reason = "two digits are kept")]
 fn base(text: &str, unit: &str) -> Option<f64> {
     match kind(unit.trim())? {
+        Kind::Word => None,
         Kind::Number => number_of(text),
         Kind::Share => text.strip_suffix('%')?.trim().parse().ok(),
         Kind::Octets => Some(text.parse::<Bytes>().ok()?.0 as f64),
@@ -339,6 +362,22 @@ mod tests {
         assert!((list.near(0.7, 0.0) - 0.7).abs() < 1e-12);
         let range = Knob::read("a=1..100").unwrap();
         assert!((range.near(0.5, 1.0) - 0.625).abs() < 1e-12 && range.near(0.05, 0.0) == 0.0);
+    }
+
+    #[test]
+    fn values_are_shown_as_numbers_of_their_kind_and_words_by_their_places() {
+        let of = |argument: &str, value: &str| Knob::read(argument).unwrap().number(value);
+        let close = |(number, kind): (f64, Kind), (wanted, wanted_kind): (f64, Kind)| {
+            assert!((number - wanted).abs() <= 1e-12 * wanted && kind == wanted_kind, "{number} {kind:?}");
+        };
+        close(of("a=10KB..1MB", "32KB"), (32_000.0, Kind::Octets));
+        close(of("a=1us..4us", "2.5us"), (2.5e-6, Kind::Time));
+        close(of("a=5Mb/s..1Gb/s", "71Mb/s"), (71e6, Kind::Rate));
+        close(of("a=1%..50%", "2.7%"), (0.027, Kind::Share));
+        close(of("g=1/1024..1/16", "1/130"), (1.0 / 130.0, Kind::Number));
+        close(of("a=50KB,1MB", "1MB"), (1e6, Kind::Octets));
+        close(of("a=ecmp,spray,flowlet", "spray"), (2.0, Kind::Word));
+        close(of("a=false,50KB", "50KB"), (2.0, Kind::Word));
     }
 
     #[test]

@@ -153,6 +153,7 @@ fn by_size(runs: &[Run<'_>], all: &[(&Run<'_>, &CollectiveResult)]) -> Option<Pl
         name,
         colour,
         dashed: false,
+        dots: false,
         x: sizes.keys().copied().map(octets).collect(),
         y: sizes.values().filter_map(|seeds| mean(seeds)).collect(),
         band: None,

@@ -34,7 +34,7 @@ impl Points {
         let thinned = self.thinned();
         let round = |values: Vec<f64>| values.into_iter().map(five_digits).collect();
         // Abscissae keep their digits: neighbouring points of a long run would else coincide.
-        Line { name, colour, dashed, x: thinned.x, y: round(thinned.y), band: None }
+        Line { name, colour, dashed, dots: false, x: thinned.x, y: round(thinned.y), band: None }
     }
 
     /// Means over `each` readings in turn, every one weighted by the time since the reading before it, of which it speaks.
@@ -80,7 +80,7 @@ impl Points {
     }
 }
 
-fn five_digits(value: f64) -> f64 {
+pub(crate) fn five_digits(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn of_runs(name: String, colour: usize, x: Vec<f64>, runs: &[Vec<f64>
         low.push(five_digits(values.iter().copied().fold(f64::INFINITY, f64::min)));
         high.push(five_digits(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)));
     }
-    Line { name, colour, dashed: false, x, y, band: Some(Band { low, high }) }
+    Line { name, colour, dashed: false, dots: false, x, y, band: Some(Band { low, high }) }
 }
 
 /// Every reading of a run, by metric and by place of the flow, queue, machine or table.

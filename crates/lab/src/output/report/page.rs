@@ -101,6 +101,9 @@ pub(crate) struct Line {
     /// Which colour; lines of one flow share theirs.
     pub(crate) colour: usize,
     pub(crate) dashed: bool,
+    /// Points by themselves, with no line through them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) dots: bool,
     pub(crate) x: Vec<f64>,
     pub(crate) y: Vec<f64>,
     /// What lies around it.

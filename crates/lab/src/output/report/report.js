@@ -155,6 +155,7 @@ function marked(marks, across, x, bottom, right) {
 function path(line, x, y, step) {
   let text = "";
   let before = null;
+  if (line.dots) return line.x.map((value, n) => `M${x.place(value).toFixed(1)} ${y.place(line.y[n]).toFixed(1)}h0`).join("");
   for (let n = 0; n < line.x.length; n++) {
     const [across, down] = [x.place(line.x[n]).toFixed(1), y.place(line.y[n]).toFixed(1)];
     if (before === null) text = `M${across} ${down}`;
@@ -174,6 +175,13 @@ function outline(line, x, y, step) {
     text += n === line.x.length - 1 ? `V${down}` : step ? `V${down}H${across}` : `L${across} ${down}`;
   }
   return text + "Z";
+}
+
+/** The point of `line` that lies closest to a place on the page; -1 when none is close. */
+function closest(line, { x, y }, across, down) {
+  const apart = (n) => Math.hypot(x.place(line.x[n]) - across, y.place(line.y[n]) - down);
+  const best = line.x.reduce((best, _, n) => (best < 0 || apart(n) < apart(best) ? n : best), -1);
+  return best >= 0 && apart(best) < 14 ? best : -1;
 }
 
 /** The place in ascending `list` of the last value that is at most `value`; 0 when there is none. */
@@ -219,6 +227,7 @@ function plot(data) {
     const room = Math.max(2, Math.floor((right - MARGIN.left) / 85));
     let marks = data.x.log ? logTicks(...across) : ticks(...across, room);
     if (marks.length < 2) marks = ticks(...across, room);
+    if (data.x.unit === "count") marks = marks.filter(Number.isInteger);
     const every = Math.ceil(marks.length / (room + 1));
     marks.filter((_, n) => n % every === 0).forEach((mark) => {
       const place = x.place(mark);
@@ -234,7 +243,7 @@ function plot(data) {
       parts.push(drawn("path", { class: "band", style: `fill: ${colour(line)}`, d: outline(line, x, y, data.step) }));
     }
     for (const line of shown) {
-      const kind = line.dashed ? "line dashed" : "line";
+      const kind = line.dots ? "line dots" : line.dashed ? "line dashed" : "line";
       parts.push(drawn("path", { class: kind, style: `stroke: ${colour(line)}`, d: path(line, x, y, data.step) }));
     }
     picture.replaceChildren(...parts, ...above);
@@ -255,9 +264,13 @@ function plot(data) {
     const value = axes.x.value(at);
     picture.append(drawn("line", { class: "cursor", x1: at, x2: at, y1: MARGIN.top, y2: axes.bottom }));
     const rows = data.lines
-      .filter((line) => !hidden.has(line) && value >= line.x[0] && value <= line.x[line.x.length - 1])
+      .filter((line) => !hidden.has(line) && !line.dots && value >= line.x[0] && value <= line.x[line.x.length - 1])
       .map((line) => [line, line.y[placeOf(line.x, value)]])
       .sort((a, b) => b[1] - a[1]);
+    for (const line of data.lines.filter((line) => line.dots && !hidden.has(line))) {
+      const n = closest(line, axes, at, event.clientY - box.top);
+      if (n >= 0) rows.push([line, line.y[n]]);
+    }
     const around = ({ x, band }) => {
       if (!band) return "";
       const [low, high] = [band.low, band.high].map((list) => written(list[placeOf(x, value)], data.y.unit));
@@ -278,7 +291,7 @@ function plot(data) {
   const legend = element("div", { class: "legend" });
   for (const line of data.lines) {
     const button = element("button", {
-      type: "button", "aria-pressed": "true", style: `--colour: ${colour(line)}`, class: line.dashed ? "dashed" : "",
+      type: "button", "aria-pressed": "true", style: `--colour: ${colour(line)}`, class: line.dots ? "dots" : line.dashed ? "dashed" : "",
       title: "Click to hide or show; double-click to show it alone",
     }, line.name);
     button.addEventListener("click", () => {
