@@ -298,7 +298,7 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 55] = [
+    let wrong: [(&[&str], &str); 57] = [
         (&["switch", "tap:r0", "tap:r1", "--set", "nic.ets={ 3 = 60, 0 = 30 }"], "make 90 percent"),
         (&["switch", "tap:r%d", "tap:r1"], "`r%d` is no device's name"),
         (&["switch", "tap:r0"], "2 values required"),
@@ -325,11 +325,13 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["dash", "--socket", "a", "--socket", "a"], "--socket a is named twice, and would count twice"),
         (&["dash", "--socket", "a", "--every", "1ms"], "at least 10ms"),
         (&["dash", "--socket", "a", "--json"], "--once"),
-        (&["perf", "write-bw", "--control", "nosuch"], "swift, nscc, or a program's file"),
+        (&["perf", "write-bw", "--control", "nosuch"], "nscc, hpcc, powertcp, or a program's file"),
         (&["perf", "write-bw", "--control", "dcqcm"], "there is no law"),
         (&["perf", "write-bw", "--control", "firmware/homa.elf"], "needs"),
         (&["perf", "write-bw", "--control", "hpcc", "--recovery", "irn"], "leave --recovery out"),
         (&["perf", "write-bw", "--recovery", "ndp"], "no network trims"),
+        (&["perf", "read-bw", "--control", "hpcc"], "controls WRITEs and SENDs"),
+        (&["switch", "tap:r0", "tap:r1", "--int-dscp", "9"], "switch.int=true"),
         (
             &["perf", "write-bw", "--control", "dcqcn.elf"],
             "there is no such file here; build it with `roci program build`, or name one of `",

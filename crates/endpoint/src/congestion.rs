@@ -67,6 +67,9 @@ pub fn law(
     };
     match need(&law) {
         Some(Need::Grants | Need::Pulls) => Err(LawError::Simulated(name.to_owned(), "a header of its own")),
+        Some(_) if layout(&law) == Layout::Standard => {
+            Err(LawError::Simulated(name.to_owned(), "more than 16 words in each packet"))
+        }
         _ => Ok(law),
     }
 }
@@ -139,7 +142,7 @@ fn need(law: &Law) -> Option<Need> {
 
 /// What `law` needs that packets of `layout` do not bring.
 pub(crate) fn lacks(law: &Law, layout: Layout) -> Option<&'static str> {
-    let has = |words, int: bool| matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words && (cc.has_int() || !int));
+    let has = |words, int: bool| matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words && (!int || cc.has_int() && !cc.has_time()));
     let (is_brought, what) = match need(law)? {
         Need::Telemetry(words) => (has(words, true), "telemetry, which layout `cc` has room for"),
         Need::Grants => (layout == Layout::Homa, "grants, which layout `homa` brings"),

@@ -77,6 +77,8 @@ pub struct DeviceConfig {
     pub link: BitsPerSec,
     /// The rate of switches' ports for which telemetry has no code, which is any but 25, 50, 100, 200 and 400 Gb/s; that of the link if not said.
     pub hop_rate: Option<BitsPerSec>,
+    /// The DSCP of packets that have room for telemetry, by which switches know them; 23 if not said.
+    pub int_dscp: u8,
     /// The most that its [active MTU](Device::active_mtu) is to be, for a path that takes less than the link; what the link takes if
     /// not said, and never more.
     pub mtu: Option<Mtu>,
@@ -104,6 +106,7 @@ impl Default for DeviceConfig {
             connected: 32,
             link: LINK,
             hop_rate: None,
+            int_dscp: crate::bridge::Telemetry::DSCP,
             mtu: None,
             dscp: 0,
             cnp_dscp: 48,
@@ -246,7 +249,7 @@ impl Device {
         if !(1..=16).contains(&config.shards) || is_memory && config.shards != 1 {
             return invalid("shards: 1 to 16, and 1 on a wire in memory");
         }
-        if config.dscp > 63 || config.cnp_dscp > 63 {
+        if [config.dscp, config.cnp_dscp, config.int_dscp].iter().any(|dscp| *dscp > 63) {
             return invalid("code points are below 64");
         }
         let seed = u64::from(random()) << 32 | u64::from(random());
@@ -459,6 +462,7 @@ impl DeviceInner {
                 refused,
                 overflowed,
                 cnps,
+                told,
             } = cell.lock().core.counters;
             sum.sent += sent;
             sum.unsent += unsent;
@@ -470,6 +474,7 @@ impl DeviceInner {
             sum.refused += refused;
             sum.overflowed += overflowed;
             sum.cnps += cnps;
+            sum.told += told;
         }
         sum
     }
@@ -642,6 +647,7 @@ impl Core {
             engine,
             local: io.local(),
             hop_rate: config.hop_rate.unwrap_or(config.link),
+            int_dscp: config.int_dscp,
             numbers: Numbers::new(io.slot()),
             entries: Vec::new(),
             vacant: Vec::new(),

@@ -189,9 +189,11 @@ impl Core {
         let block = telemetry::block_of(layout).and_then(|block| words.get(block)?.first_chunk());
         let told = block.and_then(|block| {
             let ways = self.entries[place as usize].as_mut()?.telemetry.as_mut()?;
-            let way = &mut ways[usize::from(telemetry::is_answer(transport.header.opcode))];
-            way.hear(now, &IntStack::decode(block), self.hop_rate);
-            Some(*way)
+            let is_answer = telemetry::is_answer(transport.header.opcode);
+            let way = &mut ways[usize::from(is_answer)];
+            let is_told = way.hear(now, &IntStack::decode(block), self.hop_rate);
+            self.counters.told += u64::from(is_told && is_answer);
+            is_told.then_some(*way)
         });
         let (hops, path_id) = told.as_ref().map_or_else(Default::default, Telemetry::told);
         let arrival = Arrival { ce: run.ce, words, hops, path_id, ..Arrival::new(&transport.header, path) };
@@ -413,7 +415,7 @@ mod tests {
         assert!(cc.set_int(&mut words, &stack));
         let mut say = |mut header: Header, fill: &dyn Fn(&mut Header)| {
             fill(&mut header);
-            let transport = Transport { header, layout, words, ..Transport::standard(header) };
+            let transport = Transport { header, layout, words };
             let mut octets = vec![0; transport.len()];
             transport.emit_with(&Ip::v6(peer, HERE), 4791, &mut octets, |place| place.fill(1)).unwrap();
             wire.inject(peer.into(), HERE.into(), &octets);

@@ -53,6 +53,8 @@ pub struct IoCounters {
     pub overflowed: u64,
     /// CNPs that were to be sent.
     pub cnps: u64,
+    /// Acknowledgements that brought telemetry of switches.
+    pub told: u64,
 }
 
 /// What the shard knows of a queue pair beside the engine.
@@ -115,6 +117,8 @@ pub(crate) struct Core {
     pub(crate) local: IpAddr,
     /// The rate of ports of which telemetry tells none.
     pub(crate) hop_rate: BitsPerSec,
+    /// The code point of packets that have room for telemetry.
+    pub(crate) int_dscp: u8,
     pub(crate) numbers: Numbers,
     pub(crate) entries: Vec<Option<Entry>>,
     pub(crate) vacant: Vec<u32>,

@@ -1,52 +1,113 @@
 //! In-band telemetry that switches on a real network wrote into a packet, as laws read it.
 //!
 //! A header has 24 bits of a switch's clock, 20 of its port's count of octets, and no rate but five (docs/wire.md, layout `cc`). Laws
-//! subtract what one acknowledgement told from what the next does, in 32 bits each. What comes between is filled in here: a switch's
-//! clock has gone on by about as much as ours, and its count by as little as it may have.
+//! subtract what one acknowledgement told from what the next does, in 32 bits each. What comes between is filled in here. How long a packet takes from
+//! the switch to us has a least, which is learnt, and no most, for threads wait for a core: of the times that a clock may mean it is the latest that
+//! a packet can have come from. Where a count may have come round meanwhile, or other switches tell, the path has another number from then on,
+//! and laws take it for one that they have not met.
 
 use roci_control::{Hop, PathId};
-use roci_units::{BitsPerSec, Instant};
+use roci_units::{BitsPerSec, Instant, Span};
 use roci_wire::layout::int::{IntHop, IntStack};
-use roci_wire::{Layout, Opcode};
+use roci_wire::{Layout, Opcode, Shape};
 use std::ops::Range;
 
-/// The clock and the count of a header come round after so much.
-const NANOSECONDS: u32 = 1 << 24;
+/// The clock of a header comes round after so many nanoseconds, its count after so many units.
+const NANOSECONDS: i64 = 1 << 24;
 const UNITS: u32 = 1 << 20;
 /// Octets of a unit of a count, and of a queue.
 const SENT: u32 = 128;
 const QUEUED: u32 = 80;
-/// A count that seems to have gone on by more than this comes from a packet that others have overtaken.
-const BACKWARDS: u32 = UNITS / 4 * 3;
+/// By so much a packet may be faster than the fastest before it, in nanoseconds.
+const FASTER: i64 = 1_000_000;
+/// Clocks differ by at most one part in so many.
+const DRIFT: i64 = 5_000;
+/// After so much silence nothing that was told counts any more.
+const SILENCE: Span = Span::from_secs(1);
 
 /// What the packets of one way of a queue pair have told last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Telemetry {
+    links: [Link; IntStack::HOPS],
     hops: [Hop; IntStack::HOPS],
     count: usize,
-    path: PathId,
+    path: u16,
+    /// How often what was told before has ceased to count.
+    anew: u32,
     at: Instant,
 }
 
+/// A switch's clock and count, of which its packets tell a part.
+#[derive(Clone, Copy, Debug, Default)]
+struct Link {
+    /// What our clock was ahead at least when a packet came, in nanoseconds: of the packet that was fastest.
+    least: i64,
+    at: i64,
+    sent: u32,
+}
+
 impl Telemetry {
-    /// Takes what a packet brought that arrives at `now`. A rate that the header has no code for is that of the `link`.
-    pub(crate) fn hear(&mut self, now: Instant, stack: &IntStack, link: BitsPerSec) {
+    /// Takes what a packet brought that arrives at `now`; whether it brought anything. A rate that the header has no code for is `rate`.
+    pub(crate) fn hear(&mut self, now: Instant, stack: &IntStack, rate: BitsPerSec) -> bool {
         let told = stack.hops();
-        let path = PathId::new(stack.path().into());
-        let is_known = path == self.path && told.len() == self.count;
-        #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant, as the clocks are")]
-        let passed = (now.since(self.at).as_ps() / 1_000) as u32;
-        for (hop, told) in self.hops.iter_mut().zip(told) {
-            let before =
-                if is_known { Hop { at_ns: hop.at_ns.wrapping_add(passed), ..*hop } } else { Hop::NONE };
-            *hop = widened(told, &before, link);
+        if told.is_empty() {
+            return false;
         }
-        (self.count, self.path, self.at) = (told.len(), path, now);
+        let passed = now.since(self.at);
+        let is_known = (stack.path(), told.len()) == (self.path, self.count) && passed < SILENCE;
+        let [now_ns, passed] = [now.as_ps(), passed.as_ps()].map(|ps| (ps / 1_000).cast_signed());
+        let mut is_anew = !is_known;
+        for ((link, hop), told) in self.links.iter_mut().zip(&mut self.hops).zip(told) {
+            let rate = told.rate.rate().unwrap_or(rate);
+            if is_known {
+                is_anew |= link.hear(told, now_ns, passed, rate);
+            } else {
+                let at = told.time_ns.into();
+                *link = Link { least: now_ns - at, at, sent: told.bytes_128 * SENT };
+            }
+            *hop = link.hop(told, rate);
+        }
+        self.anew = self.anew.wrapping_add(is_anew.into());
+        (self.count, self.path, self.at) = (told.len(), stack.path(), now);
+        true
     }
 
-    /// The hops, first hop first, and which switches they are.
+    /// The hops, first hop first, and which path that is.
     pub(crate) fn told(&self) -> (&[Hop], PathId) {
-        (&self.hops[..self.count], self.path)
+        // A header has twelve of its bits.
+        (&self.hops[..self.count], PathId::new(self.anew << 12 | u32::from(self.path)))
+    }
+}
+
+impl Link {
+    /// Takes what a packet brought, so long after the one before it; whether the count may have come round meanwhile.
+    fn hear(&mut self, told: &IntHop, now: i64, passed: i64, rate: BitsPerSec) -> bool {
+        self.least += passed / DRIFT;
+        let latest = now - self.least + FASTER;
+        let at = latest - (latest - i64::from(told.time_ns)).rem_euclid(NANOSECONDS);
+        self.least = self.least.min(now - at);
+        let ahead = at - std::mem::replace(&mut self.at, at);
+        let units = self.sent / SENT;
+        if ahead < 0 {
+            // Others have overtaken it.
+            let fewer = units.wrapping_sub(told.bytes_128) % UNITS;
+            self.sent = self.sent.wrapping_sub(fewer * SENT);
+            return false;
+        }
+        let more = told.bytes_128.wrapping_sub(units) % UNITS;
+        self.sent = self.sent.wrapping_add(more * SENT);
+        rate.octets_in(Span::from_nanos(ahead.unsigned_abs())) >= u64::from(UNITS * SENT)
+    }
+
+    fn hop(&self, told: &IntHop, rate: BitsPerSec) -> Hop {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "modulo 2³² is meant")]
+        let at_ns = self.at as u32;
+        Hop {
+            at_ns,
+            tx_bytes: self.sent,
+            queue_bytes: told.queue_80 * QUEUED,
+            rate_kbps: u32::try_from(rate.0 / 1_000).unwrap_or(u32::MAX),
+        }
     }
 }
 
@@ -68,56 +129,57 @@ pub(crate) fn block_of(layout: Layout) -> Option<Range<usize>> {
     }
 }
 
-/// `told` with the bits that it has not, by what is expected of the clock and was last told of the count.
-fn widened(told: &IntHop, before: &Hop, link: BitsPerSec) -> Hop {
-    let ahead = told.time_ns.wrapping_sub(before.at_ns) % NANOSECONDS;
-    let at_ns = before.at_ns.wrapping_add(ahead);
-    let at_ns = if ahead < NANOSECONDS / 2 { at_ns } else { at_ns.wrapping_sub(NANOSECONDS) };
-    let more = told.bytes_128.wrapping_sub(before.tx_bytes / SENT) % UNITS;
-    let sent = before.tx_bytes.wrapping_add(more * SENT);
-    let tx_bytes = if more < BACKWARDS { sent } else { sent.wrapping_sub(UNITS * SENT) };
-    let rate = told.rate.rate().unwrap_or(link);
-    Hop {
-        at_ns,
-        tx_bytes,
-        queue_bytes: told.queue_80 * QUEUED,
-        rate_kbps: u32::try_from(rate.0 / 1_000).unwrap_or(u32::MAX),
-    }
+/// Whether a packet has room for what switches tell, and is one that they tell it in.
+pub(crate) fn has_room(layout: Layout, opcode: Opcode) -> bool {
+    matches!(layout, Layout::Cc(cc) if cc.has_int()) && opcode.shape().has(Shape::PAYLOAD)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roci_units::{Bytes, Span};
+    use roci_units::Bytes;
 
-    const LINK: BitsPerSec = BitsPerSec::from_mbps(200);
+    const RATE: BitsPerSec = BitsPerSec::from_mbps(200);
+    const G100: BitsPerSec = BitsPerSec::from_gbps(100);
 
-    fn stack(hop: IntHop) -> IntStack {
+    fn stack(switch: u32, hop: IntHop) -> IntStack {
         let mut stack = IntStack::default();
-        stack.push(7, hop);
+        stack.push(switch, hop);
         stack
     }
 
     #[test]
-    fn what_a_switch_counts_goes_on_where_a_header_s_numbers_come_round() {
-        let mut telemetry = Telemetry::default();
-        // A switch whose clock is 5 s ahead and runs 100 ppm fast; packets come up to 40 ms apart, by which its clock comes round twice.
-        let (mut now, mut sent, mut first) = (Instant::from_ps(0), 0_u64, None);
-        for turn in 0..2_000_u64 {
-            now += Span::from_micros(1 + turn * 997 % 40_000);
-            sent += 1 + turn * 7_919 % 90_000_000;
-            let clock = Instant::from_ps(5_000_000_000_000 + now.as_ps() + now.as_ps() / 10_000);
-            let hop = IntHop::new(BitsPerSec::from_gbps(100), clock, Bytes(sent), Bytes(turn * 80));
-            telemetry.hear(now, &stack(hop), LINK);
-            let (&[heard], _) = telemetry.told() else { panic!("one hop") };
-            let exact = Hop::new(clock, sent / 128 * 128, 0, 0);
-            let (at, tx) = *first.get_or_insert((
-                exact.at_ns.wrapping_sub(heard.at_ns),
-                exact.tx_bytes.wrapping_sub(heard.tx_bytes),
-            ));
-            assert_eq!(exact.at_ns.wrapping_sub(heard.at_ns), at, "turn {turn}");
-            assert_eq!(exact.tx_bytes.wrapping_sub(heard.tx_bytes), tx, "turn {turn}");
-            assert_eq!((u64::from(heard.queue_bytes), heard.rate_kbps), (turn * 80, 100_000_000));
+    fn what_a_switch_counts_goes_on_where_a_header_s_numbers_come_round_and_packets_are_late() {
+        for (slow, ppm) in [(false, 100), (true, 100), (false, 0)] {
+            let mut telemetry = Telemetry::default();
+            // A switch whose clock is 5 s ahead. Packets come up to 40 ms apart, by which its clock comes round twice, and take up to 14 ms.
+            let (mut left, mut sent, mut first, mut before) = (Instant::from_ps(0), 0_u64, None, None);
+            for turn in 0..5_000_u64 {
+                left += Span::from_micros(1 + turn * 7_919 % 40_000);
+                sent += 1 + turn * 7_919 % 9_000_000;
+                let drift = left.as_ps() / 1_000_000 * ppm;
+                let clock =
+                    5_000_000_000_000 + if slow { left.as_ps() - drift } else { left.as_ps() + drift };
+                let clock = Instant::from_ps(clock);
+                // The first is a slow one.
+                let late = Span::from_micros(40 + (turn + 9) * 104_729 % 14_000);
+                let now = (left + late).max(before.unwrap_or(left));
+                before = Some(now);
+                let hop = IntHop::new(BitsPerSec::from_gbps(25), clock, Bytes(sent), Bytes(turn * 80));
+                assert!(telemetry.hear(now, &stack(7, hop), RATE));
+                let (&[heard], path) = telemetry.told() else { panic!("one hop") };
+                let exact = Hop::new(clock, sent / 128 * 128, 0, 0);
+                let base = (
+                    exact.at_ns.wrapping_sub(heard.at_ns),
+                    exact.tx_bytes.wrapping_sub(heard.tx_bytes),
+                    path,
+                );
+                // Once a fast one has come, nothing is taken for another time.
+                if turn > 20 {
+                    assert_eq!(base, *first.get_or_insert(base), "turn {turn}");
+                }
+                assert_eq!((u64::from(heard.queue_bytes), heard.rate_kbps), (turn * 80, 25_000_000));
+            }
         }
     }
 
@@ -126,16 +188,43 @@ mod tests {
         let mut telemetry = Telemetry::default();
         let now = Instant::from_ps(9_000_000_000);
         let hop = |micros: u64, sent| {
-            IntHop::new(LINK, Instant::from_ps(micros * 1_000_000), Bytes(sent), Bytes(0))
+            IntHop::new(RATE, Instant::from_ps(micros * 1_000_000), Bytes(sent), Bytes(0))
         };
         let mut hear = |hop| {
-            telemetry.hear(now, &stack(hop), LINK);
-            telemetry.told().0[0]
+            telemetry.hear(now, &stack(7, hop), RATE);
+            (telemetry.told().0[0], telemetry.told().1)
         };
-        let late = hear(hop(700, 1 << 20));
-        let early = hear(hop(600, 1 << 19));
+        let (late, path) = hear(hop(700, 1 << 20));
+        let (early, same) = hear(hop(600, 1 << 19));
         assert_eq!(late.at_ns.wrapping_sub(early.at_ns), 100_000);
         assert_eq!(late.tx_bytes.wrapping_sub(early.tx_bytes), 1 << 19);
-        assert_eq!(early.rate_kbps, 200_000, "a rate without a code is the link's");
+        assert_eq!(
+            (early.rate_kbps, path),
+            (200_000, same),
+            "a rate without a code is the one that was said"
+        );
+    }
+
+    #[test]
+    fn where_a_count_may_have_come_round_or_other_switches_told_the_path_is_another_and_else_it_is_not() {
+        let mut telemetry = Telemetry::default();
+        let mut hear = |micros: u64, switch, rate| {
+            let at = Instant::from_ps(micros * 1_000_000);
+            telemetry.hear(at, &stack(switch, IntHop::new(rate, at, Bytes(micros), Bytes(0))), RATE);
+            telemetry.told().1
+        };
+        let first = hear(0, 7, G100);
+        assert_eq!(hear(10_000, 7, G100), first, "125 MB of 134");
+        let second = hear(21_000, 7, G100);
+        assert_ne!(second, first, "137 MB may have been sent");
+        let other = hear(21_100, 8, G100);
+        assert_ne!(other, second);
+        assert_ne!(hear(21_200, 7, G100), second, "what was kept of it has gone");
+        let slow = hear(22_000, 7, RATE);
+        assert_eq!(hear(900_000, 7, RATE), slow);
+        assert_ne!(hear(2_000_000, 7, RATE), slow, "a second of silence");
+        let kept = telemetry.told().0.to_vec();
+        assert!(!telemetry.hear(Instant::from_ps(2_000_000_000_001), &IntStack::default(), RATE));
+        assert_eq!(telemetry.told().0, kept, "a packet without any changes nothing");
     }
 }

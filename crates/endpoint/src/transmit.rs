@@ -5,6 +5,7 @@ use crate::io::PacketIo;
 use crate::io::batch::{Payload, Route};
 use crate::numbers::place_of;
 use crate::shard::Core;
+use crate::telemetry;
 use roci_transport::{Grant, Segment};
 use roci_units::Instant;
 use roci_wire::{Deth, Ecn, Flags, Layout, LayoutWords, Opcode, Shape, Syndrome, Transport};
@@ -157,7 +158,12 @@ impl Core {
             destination,
             flow,
             ecn: if segment.ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
-            dscp: if is_cnp { self.dscp.1 } else { self.dscp.0 },
+            dscp: match segment.layout {
+                _ if is_cnp => self.dscp.1,
+                Layout::Standard => self.dscp.0,
+                layout if telemetry::has_room(layout, segment.header.opcode) => self.int_dscp,
+                _ => self.dscp.0,
+            },
         })
     }
 

@@ -331,7 +331,7 @@ impl Perf {
         let law = if program { Path::new(name).file_stem()?.to_str()? } else { name };
         if ["hpcc", "powertcp"].contains(&law) {
             return Some(format!(
-                "{name} hears of the path by telemetry alone: without a switch that writes it, as `roci switch --set switch.int=true` does, nothing holds it back but its first window"
+                "{name} hears of the path by telemetry alone, which `roci switch --set switch.int=true` writes. Tell it a base_rtt above the path's, at most 1ms, --link, from which its first window comes, and --hop-rate where ports have other rates than 25, 50, 100, 200 and 400 Gb/s"
             ));
         }
         let target = match law {

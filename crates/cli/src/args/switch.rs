@@ -1,7 +1,7 @@
 //! What `roci switch` can be asked for.
 
 use clap::Args;
-use roci_endpoint::bridge::{Attachment, Telemetry};
+use roci_endpoint::bridge::Attachment;
 use roci_units::{BitsPerSec, Ratio, Span};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -48,8 +48,9 @@ pub(crate) struct Switch {
     #[arg(long)]
     pub(crate) trust_dscp: bool,
     /// The DSCP of RoCEv2 packets that have room for telemetry, which the switch writes with switch.int=true
-    #[arg(long, value_name = "DSCP", default_value_t = Telemetry::DSCP, value_parser = clap::value_parser!(u8).range(0..=63))]
-    pub(crate) int_dscp: u8,
+    /// [default: 23]
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(0..=63))]
+    pub(crate) int_dscp: Option<u8>,
     /// Send PFC frames to pause what is behind interfaces; TAP devices are paused without
     #[arg(long)]
     pub(crate) pause_frames: bool,

@@ -337,16 +337,24 @@ fn troubles(counted: &Counted) -> String {
     ];
     let told: Vec<String> =
         counts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
-    if told.is_empty() { String::new() } else { format!(" {}\n", told.join(", ")) }
+    let told = if told.is_empty() { String::new() } else { format!(" {}\n", told.join(", ")) };
+    if counted.told == Some(0) {
+        return told
+            + " No switch told anything, and the law has controlled nothing: `roci switch --set switch.int=true` writes telemetry\n";
+    }
+    told
 }
 
 /// What can be done about packets that were lost where nothing that was counted says why: where a buffer on the way or the peer's
 /// socket is short, what is in flight at once overruns it.
 fn remedy(options: &Options, counted: &Counted) -> &'static str {
-    let Counted { retransmitted, rnr, cnps, overflowed, .. } = *counted;
+    let Counted { retransmitted, timeouts, rnr, cnps, overflowed, .. } = *counted;
     let is_bounded = matches!(options.test.verb, Verb::Write | Verb::Send);
     match (retransmitted > 0 && rnr + cnps + overflowed == 0 && is_bounded, options.window) {
         (false, _) => "",
+        (true, None) if timeouts > 0 => {
+            " They were lost on the way or at the peer, where less in flight (--window 256K) may lose fewer, or answered later than -u allows\n"
+        }
         (true, None) => {
             " They were lost on the way or at the peer: less in flight (--window 256K) may lose fewer\n"
         }
@@ -388,6 +396,7 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
         cnps_sent,
         ecn_marked,
         overflowed,
+        told,
         sent,
         lost,
         taken,
@@ -403,6 +412,9 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
         "ecn_marked": ecn_marked,
         "overflowed": overflowed,
     });
+    if told.is_some() {
+        value["telemetry"] = told.into();
+    }
     if options.service == Service::Uc {
         value["messages"] = json!({ "sent": sent, "lost": lost, "taken": taken, "dropped": dropped });
     }
@@ -460,6 +472,8 @@ mod tests {
         assert_eq!(troubles(&counted), " 3 of 100 packets were sent again, 1 timeouts, 7 CNPs heard\n");
         let counted = Counted { ecn_marked: 9, cnps_sent: 2, ..Counted::default() };
         assert_eq!(troubles(&counted), " 9 packets came with CE, 2 CNPs sent\n");
+        let of = |told| troubles(&Counted { told, ..Counted::default() });
+        assert!(of(Some(0)).contains("No switch told anything") && of(Some(1)).is_empty());
     }
 
     #[test]

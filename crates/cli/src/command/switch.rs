@@ -14,6 +14,7 @@ use roci_units::{BitsPerSec, Span};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufWriter, Write};
 
 /// What a link is like where nobody says.
@@ -33,6 +34,17 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
     let first = scenario.topology.graph.hosts.first();
     let nic_ets = first.and_then(|name| scenario.nic.config_of(name).ets);
     let plain = BridgeConfig::default();
+    let telemetry = scenario.switch.int.then(|| Telemetry {
+        dscp: asked.int_dscp.unwrap_or(Telemetry::DSCP),
+        // Two such switches behind each other are to have two numbers, on whichever machines they are.
+        number: (RandomState::new().hash_one(()) >> 32) as u32,
+    });
+    if asked.int_dscp.is_some() && telemetry.is_none() {
+        return Err(Failure::Request(
+            "--int-dscp says which packets have telemetry, which is written with --set switch.int=true"
+                .into(),
+        ));
+    }
     let config = BridgeConfig {
         switch: like.clone(),
         classes: (!asked.trust_dscp).then_some(Classes {
@@ -42,11 +54,7 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
         }),
         loss: asked.loss,
         seed: asked.seed,
-        // Two such switches behind each other are to have two numbers.
-        telemetry: scenario
-            .switch
-            .int
-            .then(|| Telemetry { dscp: asked.int_dscp, number: std::process::id() }),
+        telemetry,
         nic_buffer: if nic_ets.is_some() { NIC_SHARED } else { plain.nic_buffer },
         nic_ets,
     };
@@ -64,6 +72,14 @@ pub(crate) fn switch(asked: &Switch) -> Result<(), Failure> {
         failed: Cell::default(),
         about: about(&ports, delay),
     };
+    if let Some(Telemetry { dscp, .. }) = telemetry
+        && !asked.quiet
+        && !asked.json
+    {
+        screen.line.note(&format!(
+            "telemetry is written into RoCEv2 packets of DSCP {dscp}, as `roci perf --control hpcc` sends them; no others are to have that"
+        ));
+    }
     let served = bridge::serve(&config, &ports, asked.mtu, asked.duration, &screen).map_err(failure)?;
     screen.line.clear();
     if let Some(series) = &screen.series {

@@ -3,6 +3,7 @@
 use super::Classes;
 use roci_switch::port::{Frames, NONE};
 use roci_wire::ethernet::{self, EthernetView, FCS_LEN, MIN_FRAME, Mac, VlanView};
+use roci_wire::icrc::ICRC_LEN;
 use roci_wire::ip::{Ecn, Ipv4View, Ipv6View, UDP_PROTOCOL};
 use roci_wire::layout::int::{IntHop, IntStack};
 use roci_wire::udp::{ROCE_PORT, UdpView};
@@ -24,7 +25,7 @@ pub(super) struct Told {
     pub(super) flow: u32,
     /// Where its IP header begins, and whether it is of version 6.
     ip: Option<(u16, bool)>,
-    /// Where its BTH begins, if it is RoCEv2 and carries payload, and its code point.
+    /// Where its BTH begins, if it may have room for telemetry, and its code point.
     bth: Option<(u16, u8)>,
 }
 
@@ -89,7 +90,12 @@ impl Told {
             {
                 let opcode = Opcode(opcode);
                 let at = u16::try_from(frame.len() - behind.len()).ok();
-                told.bth = at.map(|at| (at, dscp)).filter(|_| opcode.shape().has(Shape::PAYLOAD));
+                // A reliable connection's, as long as one with room for telemetry is at least.
+                let has_room = opcode.0 >> 5 == 0
+                    && opcode.shape().has(Shape::PAYLOAD)
+                    && usize::from(udp.length())
+                        >= UdpView::LEN + BthView::LEN + 4 * IntStack::WORDS + ICRC_LEN;
+                told.bth = at.map(|at| (at, dscp)).filter(|_| has_room);
                 if let Some(classes) = classes {
                     told.priority = classes.of(opcode);
                 }
@@ -196,12 +202,10 @@ impl Store {
         IntStack::push_in(block, number, hop);
         let Some(sum @ [_, _]) = udp.last_chunk_mut::<2>() else { return };
         if *sum != [0, 0] {
-            let words = |octets: &[u8]| {
-                octets.as_chunks().0.iter().map(|&pair| u16::from_be_bytes(pair)).collect::<Vec<_>>()
-            };
-            let new = words(block);
-            let sums = words(&before).into_iter().zip(new);
-            let changed = sums.fold(u16::from_be_bytes(*sum), |sum, (old, new)| replaced(sum, old, new));
+            let words = before.as_chunks().0.iter().zip(block.as_chunks().0);
+            let changed = words.fold(u16::from_be_bytes(*sum), |sum, (old, new)| {
+                replaced(sum, u16::from_be_bytes(*old), u16::from_be_bytes(*new))
+            });
             // Zero would say that there is none.
             *sum = if changed == 0 { [0xff; 2] } else { changed.to_be_bytes() };
         }

@@ -50,6 +50,7 @@ impl DeviceInner {
             refused: _,
             overflowed,
             cnps,
+            told,
         } = self.counters();
         for (name, help, value) in [
             ("packets_sent_total", "Packets sent.", sent),
@@ -61,6 +62,7 @@ impl DeviceInner {
             ("stray_total", "Packets for queue pairs that do not exist.", stray),
             ("overflowed_total", "Packets that the operating system dropped.", overflowed),
             ("cnps_sent_total", "Congestion notifications sent.", cnps),
+            ("telemetry_total", "Acknowledgements that brought telemetry of switches.", told),
         ] {
             text.begin(name, "counter", help);
             text.value(name, &device, value);

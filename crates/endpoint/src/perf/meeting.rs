@@ -284,7 +284,8 @@ impl<'a> End<'a> {
     /// The connection over which the ends talk.
     fn channel(&self) -> Result<Option<Messages<'a>>, PerfError> {
         let cq = self.device.create_cq()?;
-        let qp = self.pd.create_qp(&cq, &cq).build()?;
+        // What the data's law wants, packets of a few words do not bring.
+        let qp = self.pd.create_qp(&cq, &cq).law(0).build()?;
         for slot in 0..16 {
             let range = slot * MESSAGE_MAX..(slot + 1) * MESSAGE_MAX;
             qp.post_recv(RecvWr::new(self.region.buffer(range)?))?;
@@ -434,15 +435,19 @@ fn accept(
 /// What the device of a test is like.
 fn device_config(options: &Options) -> DeviceConfig {
     let progress = Progress::Thread { spin: SPIN };
-    // A switch knows by it which packets have room for telemetry.
-    let is_told = matches!(options.layout(), Layout::Cc(cc) if cc.has_int());
-    let dscp = if is_told && options.tos == 0 { Telemetry::DSCP } else { options.tos >> 2 };
+    let mut dscp = options.tos >> 2;
+    let mut int_dscp = Telemetry::DSCP;
+    if options.has_telemetry() && dscp != 0 {
+        // By it a switch knows which packets have room for telemetry, and no others are to have it.
+        (dscp, int_dscp) = (0, dscp);
+    }
     let read_room = shares_flight(options).then_some(FLIGHT);
     let mut config = DeviceConfig {
         progress,
         link: options.link,
         hop_rate: options.hop_rate,
         dscp,
+        int_dscp,
         read_room,
         ..DeviceConfig::default()
     };
@@ -524,6 +529,9 @@ fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<Ag
         true => PerfError::Peer("said nothing where its version was due".to_owned()),
         false => PerfError::Peer(format!("is of version {version:?}; 5.70 and newer are understood")),
     })?;
+    if terms::is_another_release(&heard) {
+        return Err(PerfError::Peer("is another release of roci: two ends of ours are of one".to_owned()));
+    }
     let is_ours = terms::is_marked(&heard);
     if !is_ours && options.layout() != Layout::Standard {
         let (what, option) = match options.recovery {

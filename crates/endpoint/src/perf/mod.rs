@@ -280,6 +280,11 @@ impl Options {
         }
     }
 
+    /// Whether packets have room for telemetry.
+    fn has_telemetry(&self) -> bool {
+        matches!(self.layout(), Layout::Cc(cc) if cc.has_int())
+    }
+
     /// Whether what is lost stays lost.
     fn is_unreliable(&self) -> bool {
         self.service == Service::Uc
@@ -340,6 +345,9 @@ impl Options {
             }
             _ if self.layout() != Layout::Standard && self.lone_writes => wrong(
                 "lone WRITEs are of standard RoCEv2: this recovery or law has packets of another layout",
+            ),
+            Test { verb: Verb::Read, .. } if self.has_telemetry() => wrong(
+                "what switches tell comes back in acknowledgements, and go-back-N acknowledges no READ data: this law controls WRITEs and SENDs",
             ),
             _ if self.queue_pairs == 0 => wrong("at least one queue pair is needed"),
             _ if self.size == 0 || self.size > 1 << 30 => wrong("a message has 1 to 2^30 octets"),
@@ -486,6 +494,8 @@ pub struct Counted {
     pub ecn_marked: u64,
     /// Packets that the operating system dropped because we did not take them fast enough.
     pub overflowed: u64,
+    /// Acknowledgements that brought telemetry of switches; `None` where packets have no room for it, or this end sent none.
+    pub told: Option<u64>,
     /// Messages sent over unreliable connections.
     pub sent: u64,
     /// Of those, messages that the peer did not take; `None` where nothing was sent so, or the peer is not ours and does not say.

@@ -234,7 +234,7 @@ impl Session<'_> {
     /// Measures, and tells what was counted, whatever the end.
     pub(super) fn run(&mut self) -> Result<(), PerfError> {
         let done = self.measure().map_err(|error| self.blamed(error));
-        let IoCounters { overflowed, cnps: cnps_sent, .. } = self.place.device.counters();
+        let IoCounters { overflowed, cnps: cnps_sent, told, .. } = self.place.device.counters();
         let mut counted = Counted { overflowed, cnps_sent, ..Counted::default() };
         for of in self.qps.iter().map(QueuePair::counters) {
             counted.packets += of.packets;
@@ -246,6 +246,7 @@ impl Session<'_> {
             counted.taken += of.taken;
             counted.dropped += of.dropped;
         }
+        counted.told = (self.options.has_telemetry() && counted.packets > 0).then_some(told);
         if self.options.is_unreliable() {
             counted.sent = self.sent;
             counted.lost =

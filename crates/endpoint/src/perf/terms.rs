@@ -55,6 +55,12 @@ pub(super) fn is_marked(version: &[u8]) -> bool {
     version[end..].strip_prefix(&[0]).is_some_and(|rest| rest.starts_with(MARK))
 }
 
+/// Whether an end that says this version is ours, of another release.
+pub(super) fn is_another_release(version: &[u8]) -> bool {
+    let end = version.iter().position(|octet| *octet == 0).unwrap_or(version.len());
+    !is_marked(version) && version[end..].starts_with(&[0, MARK[0], MARK[1], MARK[2], MARK[3]])
+}
+
 impl Terms {
     pub(super) fn of(options: &Options) -> Self {
         let Options { test, all_sizes, bidirectional, recovery, size, iterations, duration, .. } = *options;
@@ -242,6 +248,9 @@ mod tests {
         assert!(is_marked(&ours));
         assert_eq!(judge_version(&ours), Ok("6.06".to_owned()));
         assert!(!is_marked(b"6.28") && !is_marked(b"") && !is_marked(b"\0RoCI\x01"));
+        assert!(
+            is_another_release(b"\0RoCI\x01") && !is_another_release(&ours) && !is_another_release(b"6.28\0")
+        );
     }
 
     #[test]

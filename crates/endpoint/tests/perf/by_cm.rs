@@ -1,8 +1,8 @@
 //! Ends that meet by RDMA-CM.
 
 use crate::{Notes, TURN, options};
-use roci_endpoint::Recovery;
 use roci_endpoint::perf::{self, Metric, Options, Verb};
+use roci_endpoint::{BitsPerSec, Law, Recovery};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
@@ -76,15 +76,20 @@ fn who_comes_to_a_busy_server_hears_at_once_that_nobody_listens() {
 }
 
 #[test]
-fn a_recovery_of_ours_has_its_layout_by_rdma_cm_as_well() {
+fn recoveries_and_laws_of_ours_have_their_layouts_by_rdma_cm_as_well() {
     let _turn = turn();
-    let options = Options { recovery: Recovery::Srnic, ..server("127.0.0.86") };
-    let (far, near) = (Notes::default(), Notes::default());
-    std::thread::scope(|scope| {
-        let server = scope.spawn(|| perf::run(&options, &far));
-        until("the server waits", || far.waiting.load(Ordering::SeqCst));
-        let done = perf::run(&client(&options, "127.0.0.86", "127.0.0.87"), &near);
-        far.stop.store(done.is_err(), Ordering::SeqCst);
-        assert!(done.is_ok() && server.join().unwrap().is_ok(), "{done:?}");
-    });
+    let hpcc = Law::from_settings("hpcc", &[], BitsPerSec::from_gbps(10)).unwrap();
+    for (recovery, law) in [(Recovery::Srnic, None), (Recovery::GoBackN, Some(hpcc))] {
+        let options = Options { recovery, law, ..server("127.0.0.86") };
+        let (far, near) = (Notes::default(), Notes::default());
+        std::thread::scope(|scope| {
+            let server = scope.spawn(|| perf::run(&options, &far));
+            until("the server waits", || far.waiting.load(Ordering::SeqCst));
+            let done = perf::run(&client(&options, "127.0.0.86", "127.0.0.87"), &near);
+            far.stop.store(done.is_err(), Ordering::SeqCst);
+            assert!(done.is_ok() && server.join().unwrap().is_ok(), "{recovery:?}: {done:?}");
+        });
+        let told = near.counted.lock().unwrap().unwrap().told;
+        assert_eq!(told, (recovery == Recovery::GoBackN).then_some(0), "there is no switch");
+    }
 }

@@ -153,10 +153,10 @@ fn a_queue_is_told_in_packets_that_have_room_for_it_and_they_stay_right() {
         }
         let frame = |opcode, payload: &[u8]| {
             let mut header = Header::default();
-            (header.opcode, header.payload) = (opcode, payload.len() as u16);
+            (header.opcode, header.payload) = (opcode, payload.len().try_into().unwrap());
             let ethernet = Ethernet { source: station(0), destination: station(2) };
             let envelope = Envelope { ethernet, vlan: None, ip, source_port: 4791 };
-            let transport = Transport { header, layout, words: cc.empty(), ..Transport::standard(header) };
+            let transport = Transport { header, layout, words: cc.empty() };
             let packet = Packet { envelope, transport, payload };
             let mut frame = vec![0; packet.len()];
             packet.emit(&mut frame).unwrap();
@@ -226,7 +226,7 @@ fn checksum(frame: &[u8], v6: bool, udp: usize) -> u16 {
     let sum =
         octets.chunks(2).fold(0_u64, |sum, pair| sum + u64::from(u16::from_be_bytes([pair[0], pair[1]])));
     let folded = (0..3).fold(sum, |sum, _| (sum & 0xffff) + (sum >> 16));
-    !(folded as u16)
+    !u16::try_from(folded).unwrap()
 }
 
 #[test]
