@@ -366,13 +366,14 @@ impl Bridge {
     /// Begins a frame, with so many octets waiting behind it.
     fn transmit(&mut self, port: u32, handle: u32, behind: u32, now: Instant) {
         let side = &mut self.sides[port as usize];
+        let begins = now.max(side.until);
         if let Some(Telemetry { dscp, number }) = self.telemetry {
-            let hop = IntHop::new(side.link.rate, now, Bytes(side.begun), Bytes(behind.into()));
+            let hop = IntHop::new(side.link.rate, begins, Bytes(side.begun), Bytes(behind.into()));
             self.frames.stamp(handle, dscp, number, hop);
         }
         let octets = counted(self.frames.frame(handle));
         side.begun += u64::from(octets + WIRE_OVERHEAD);
-        let free = now.max(side.until) + side.span(octets);
+        let free = begins + side.span(octets);
         side.switch_sends = true;
         side.until = free;
         let delay = side.link.delay;

@@ -82,7 +82,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// The code point of packets that have telemetry, where nobody says another; none of the IETF's has this number.
+    /// The code point of packets that have telemetry, where nobody says another: of the pool for local use (RFC 2474 §6).
     pub const DSCP: u8 = 23;
 }
 

@@ -202,6 +202,20 @@ fn a_queue_is_told_in_packets_that_have_room_for_it_and_they_stay_right() {
         assert_eq!([hops[0].queue_80, hops[1].queue_80], [0, waiting(1)]);
         let span = slow.rate.time_for(on_wire);
         assert_eq!(u64::from(hops[2].time_ns - hops[1].time_ns), span.as_ps() / 1000);
+        // Those of RDMA-CM, and of unreliable connections, have no room, whatever their code point.
+        for opcode in [Opcode::UD_SEND_ONLY, Opcode::UC_WRITE_MIDDLE] {
+            let mut header = Header::default();
+            (header.opcode, header.payload) = (opcode, 256);
+            let ethernet = Ethernet { source: station(0), destination: station(2) };
+            let envelope = Envelope { ethernet, vlan: None, ip, source_port: 4791 };
+            let packet = Packet { envelope, transport: Transport::standard(header), payload: &[7; 256] };
+            let mut frame = vec![0; packet.len()];
+            packet.emit(&mut frame).unwrap();
+            let mut bridge = three(&config, GIGABIT);
+            let delivered =
+                drive(&mut bridge, vec![vec![frame.clone()].into(), VecDeque::new(), VecDeque::new()]);
+            assert!(delivered[0].1 == frame, "{opcode:?}");
+        }
         // Of another code point, or of a switch that is not asked, they are left alone.
         let others =
             [BridgeConfig { telemetry: Some(Telemetry { dscp: 22, number: 5 }), ..lossy(None) }, lossy(None)];
