@@ -185,13 +185,8 @@ impl Net {
         let end = &mut self.ports[port as usize].link;
         let packet = &mut self.packets[id];
         packet.next = next;
-        if end.flags & (SPECIAL | COUNTED) != 0 {
-            if end.flags & COUNTED != 0 {
-                self.priorities.sent(port, packet.priority, packet.frame);
-            }
-            if end.flags & SPECIAL != 0 {
-                return self.transmit_special(port, id);
-            }
+        if end.flags & SPECIAL != 0 {
+            return self.transmit_special(port, id);
         }
         let class = &self.classes[usize::from(end.class)];
         let time = class.time(u32::from(packet.frame), None).as_ps();
@@ -199,7 +194,7 @@ impl Net {
         self.queue.push_after(time + class.delay_ps, ARRIVE, id.0);
     }
 
-    /// Sends a packet into a link that has faults, is tapped, or has an uneven rate.
+    /// Sends a packet into a link that has faults, is tapped, counted by priority, or has an uneven rate.
     #[cold]
     fn transmit_special(&mut self, port: u32, id: PacketId) {
         let now = self.queue.now();
@@ -210,6 +205,10 @@ impl Net {
         end.free_at = now + time;
         let (flags, end) = (end.flags, end.free_at);
         let arrival = end + class.delay_ps;
+        if flags & COUNTED != 0 {
+            let packet = &self.packets[id];
+            self.priorities.sent(port, packet.priority, packet.frame);
+        }
         if flags & TAPPED != 0 {
             self.record(port, true, id);
         }

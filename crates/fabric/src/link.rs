@@ -37,7 +37,7 @@ pub(crate) const UNEVEN: u8 = 16;
 /// What is sent is counted by priority.
 pub(crate) const COUNTED: u8 = 32;
 /// What makes a transmission leave the short way.
-pub(crate) const SPECIAL: u8 = FAULTY | TAPPED | TAPPED_AFAR | UNEVEN;
+pub(crate) const SPECIAL: u8 = FAULTY | TAPPED | TAPPED_AFAR | UNEVEN | COUNTED;
 
 const _: () = assert!(size_of::<LinkEnd>() == 32);
 
