@@ -142,7 +142,7 @@ fn need(law: &Law) -> Option<Need> {
 
 /// What `law` needs that packets of `layout` do not bring.
 pub(crate) fn lacks(law: &Law, layout: Layout) -> Option<&'static str> {
-    let has = |words, int: bool| matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words && (!int || cc.has_int() && !cc.has_time()));
+    let has = |words, int: bool| matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words && (!int || layout.int_at() == Some(0)));
     let (is_brought, what) = match need(law)? {
         Need::Telemetry(words) => (has(words, true), "telemetry, which layout `cc` has room for"),
         Need::Grants => (layout == Layout::Homa, "grants, which layout `homa` brings"),

@@ -35,6 +35,8 @@ pub(crate) struct Telemetry {
     /// How often what was told before has ceased to count.
     anew: u32,
     at: Instant,
+    /// Up to when clocks were let drift, in nanoseconds.
+    drifted: i64,
 }
 
 /// A switch's clock and count, of which its packets tell a part.
@@ -55,12 +57,18 @@ impl Telemetry {
         }
         let passed = now.since(self.at);
         let is_known = (stack.path(), told.len()) == (self.path, self.count) && passed < SILENCE;
-        let [now_ns, passed] = [now.as_ps(), passed.as_ps()].map(|ps| (ps / 1_000).cast_signed());
+        let now_ns = (now.as_ps() / 1_000).cast_signed();
+        if !is_known {
+            self.drifted = now_ns;
+        }
+        // Packets may come faster than a nanosecond of drift does.
+        let drift = (now_ns - self.drifted) / DRIFT;
+        self.drifted += drift * DRIFT;
         let mut is_anew = !is_known;
         for ((link, hop), told) in self.links.iter_mut().zip(&mut self.hops).zip(told) {
             let rate = told.rate.rate().unwrap_or(rate);
             if is_known {
-                is_anew |= link.hear(told, now_ns, passed, rate);
+                is_anew |= link.hear(told, now_ns, drift, rate);
             } else {
                 let at = told.time_ns.into();
                 *link = Link { least: now_ns - at, at, sent: told.bytes_128 * SENT };
@@ -80,9 +88,9 @@ impl Telemetry {
 }
 
 impl Link {
-    /// Takes what a packet brought, so long after the one before it; whether the count may have come round meanwhile.
-    fn hear(&mut self, told: &IntHop, now: i64, passed: i64, rate: BitsPerSec) -> bool {
-        self.least += passed / DRIFT;
+    /// Takes what a packet brought, since whose predecessor clocks may have drifted by so much; whether the count may have come round meanwhile.
+    fn hear(&mut self, told: &IntHop, now: i64, drift: i64, rate: BitsPerSec) -> bool {
+        self.least += drift;
         let latest = now - self.least + FASTER;
         let at = latest - (latest - i64::from(told.time_ns)).rem_euclid(NANOSECONDS);
         self.least = self.least.min(now - at);
@@ -113,7 +121,7 @@ impl Link {
 
 /// What is kept of a queue pair's two ways, where its packets have telemetry.
 pub(crate) fn of(layout: Layout) -> Option<Box<[Telemetry; 2]>> {
-    matches!(layout, Layout::Cc(cc) if cc.has_int()).then(Box::default)
+    layout.int_at().is_some().then(Box::default)
 }
 
 /// Whether a packet takes the telemetry of the one that it answers back.
@@ -123,15 +131,12 @@ pub(crate) const fn is_answer(opcode: Opcode) -> bool {
 
 /// The words of telemetry among those of a packet.
 pub(crate) fn block_of(layout: Layout) -> Option<Range<usize>> {
-    match layout {
-        Layout::Cc(cc) if cc.has_int() => Some(cc.int_at()..cc.int_at() + IntStack::WORDS),
-        _ => None,
-    }
+    layout.int_at().map(|at| at..at + IntStack::WORDS)
 }
 
 /// Whether a packet has room for what switches tell, and is one that they tell it in.
 pub(crate) fn has_room(layout: Layout, opcode: Opcode) -> bool {
-    matches!(layout, Layout::Cc(cc) if cc.has_int()) && opcode.shape().has(Shape::PAYLOAD)
+    layout.int_at().is_some() && opcode.shape().has(Shape::PAYLOAD)
 }
 
 #[cfg(test)]
@@ -181,6 +186,20 @@ mod tests {
                 assert_eq!((u64::from(heard.queue_bytes), heard.rate_kbps), (turn * 80, 25_000_000));
             }
         }
+    }
+
+    #[test]
+    fn a_slow_clock_is_followed_however_fast_packets_come() {
+        let mut telemetry = Telemetry::default();
+        let mut now = Instant::from_ps(0);
+        for _ in 0..100_000 {
+            now += Span::from_micros(3);
+            let clock = Instant::from_ps(now.as_ps() - now.as_ps() / 1_000_000 * 190);
+            telemetry.hear(now, &stack(7, IntHop::new(RATE, clock, Bytes(0), Bytes(0))), RATE);
+        }
+        let link = telemetry.links[0];
+        let behind = (now.as_ps() / 1_000).cast_signed() - link.at;
+        assert!((56_000..58_000).contains(&behind) && behind - link.least < 2, "{behind} {link:?}");
     }
 
     #[test]

@@ -124,6 +124,14 @@ impl Layout {
         }
     }
 
+    /// The word behind the BTH at which in-band telemetry begins, where packets have room for it.
+    pub const fn int_at(self) -> Option<usize> {
+        match self {
+            Self::Cc(cc) if cc.has_int() => Some(cc.int_at()),
+            _ => None,
+        }
+    }
+
     /// Octets of all headers between BTH and payload.
     #[inline]
     pub const fn extension_len(self, opcode: Opcode) -> usize {

@@ -282,7 +282,7 @@ impl Options {
 
     /// Whether packets have room for telemetry.
     fn has_telemetry(&self) -> bool {
-        matches!(self.layout(), Layout::Cc(cc) if cc.has_int())
+        self.layout().int_at().is_some()
     }
 
     /// Whether what is lost stays lost.

@@ -47,8 +47,7 @@ impl Cc {
         self.code & TIME != 0
     }
 
-    /// Whether it holds telemetry.
-    pub const fn has_int(self) -> bool {
+    pub(crate) const fn has_int(self) -> bool {
         self.code & INT != 0
     }
 
@@ -122,8 +121,7 @@ impl Cc {
         words.as_mut_slice().get_mut(self.own_at()..).unwrap_or_default()
     }
 
-    /// The word at which telemetry begins, where there is any.
-    pub const fn int_at(self) -> usize {
+    pub(crate) const fn int_at(self) -> usize {
         if self.has_time() { TIME_WORDS } else { 0 }
     }
 
