@@ -250,7 +250,7 @@ impl Terms {
         self.trip.carried(link_kbps).saturating_add(self.beta(link_kbps)).max(self.wmin)
     }
 
-    /// `UPDATEWINDOW`: `γ·(W_old/(Γ/η) + β) + (1 − γ)·W`, to the nearest octet. A Γ below 2⁻¹⁰ is taken as that.
+    /// `UPDATEWINDOW`: `γ·(W_old/(Γ/η) + β) + (1 − γ)·W`, to the nearest octet. Γ is cut at 2⁻¹⁶ for it, and below 2⁻¹⁰ taken as that.
     #[inline(always)]
     fn answer(&self, state: &mut Window) {
         let factor = (self.eta << 15) / (state.power >> 8).max(ONE >> 10);

@@ -54,10 +54,12 @@ impl Exact {
         self.smooth(params, norm, dt);
     }
 
+    /// Γ divides as the law has it there: cut at 2⁻¹⁶, which of a Γ of 2⁻⁹ is a part in 128.
     fn update(&mut self, params: &Params) {
         let gamma = params.gamma.as_f64();
         let beta = f64::from(CARRIED) / f64::from(params.flows);
-        let aim = self.old / (self.power / params.eta.as_f64()) + beta;
+        let power = (self.power * f64::from(ONE)).floor() / f64::from(ONE);
+        let aim = self.old / (power / params.eta.as_f64()) + beta;
         let w = gamma * aim + (1.0 - gamma) * self.w;
         self.w = w.clamp(f64::from(params.wmin), f64::from(CARRIED) + beta);
     }
@@ -97,7 +99,7 @@ fn as_f64(power: u32) -> f64 {
 
 proptest! {
     /// Γ: what octets last is cut at 2⁻⁸ ns, the voltage at 2⁻¹⁶, a gap beyond τ by its 13 bits; a thousandth holds for a
-    /// hundred steps. W: Γ, a quotient of 15 bits, and a rounded octet.
+    /// hundred steps. W: Γ as it is cut there, a quotient of 15 bits, and a rounded octet.
     #[test]
     fn power_and_window_are_the_papers_to_a_part_in_five_hundred(
         steps in prop::collection::vec(
