@@ -179,9 +179,10 @@ fn run(results: &Results) -> String {
     let paused: Vec<&HostResult> = results.hosts.iter().filter(|host| host.pause_received > 0).collect();
     if !paused.is_empty() {
         text.push_str(&format!(
-            "\n  {} of {} hosts received {} PAUSE frames and stood paused for {} in sum\n",
+            "\n  {} of {} {} received {} PAUSE frames and stood paused for {} in sum\n",
             paused.len(),
             results.hosts.len(),
+            if results.several_nics { "NICs" } else { "hosts" },
             paused.iter().map(|host| host.pause_received).sum::<u64>(),
             time(paused.iter().map(|host| host.paused.as_secs_f64()).sum())
         ));

@@ -58,7 +58,7 @@ pub fn import(file: &Path, beside: &Path) -> Result<Imported, ConfigError> {
     let _ = writeln!(made.text, "name = \"{}\"", name.replace(['"', '\\', '/'], "-"));
     made.stop()?;
     let _ = writeln!(made.text, "\n[topology]\nkind = \"hpcc\"\nfile = \"{}\"", shown(&topology_file));
-    let flows = HpccFlows::read(&read(&flow_file)?, &graph.hosts, Common::default())
+    let flows = HpccFlows::read(&read(&flow_file)?, topology.hosts(), Common::default())
         .map_err(|error| blamed(&flow_file, &error))?;
     made.switch(graph, &flows.flows.iter().map(|flow| flow.priority).collect())?;
     made.payload()?;

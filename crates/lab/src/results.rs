@@ -67,8 +67,10 @@ pub struct Results {
     pub flows: Vec<FlowResult>,
     /// One record per switch.
     pub switches: Vec<SwitchResult>,
-    /// One record per host; [`FlowResult::src`] and [`FlowResult::dst`] are places in this list.
+    /// One record per host, or per NIC where hosts have several; [`FlowResult::src`] and [`FlowResult::dst`] are places in this list.
     pub hosts: Vec<HostResult>,
+    /// Whether hosts have several NICs.
+    pub several_nics: bool,
     /// One record for each way of each link: those that hosts send into, then those of each switch.
     pub links: Vec<LinkResult>,
     /// The congestion controls of the scenario, such as `dcqcn preset=hpcc`: the common one, then those of single

@@ -11,6 +11,9 @@ pub const HOSTS_MAX: u32 = 65_535;
 /// The most switches. The routes take two octets for each switch and each switch that has hosts.
 pub const SWITCHES_MAX: u32 = 16_384;
 
+/// The most NICs of a host.
+pub const NICS_MAX: usize = 64;
+
 /// The most links.
 pub const LINKS_MAX: u32 = 4_194_304;
 
@@ -109,6 +112,14 @@ pub enum TopologyError {
         /// How many links it has.
         links: usize,
     },
+    /// A host with more links than one that has a NIC at each may have.
+    #[error("host {host:?} has {links} links; at most {NICS_MAX} can be simulated, each with a NIC")]
+    TooManyNics {
+        /// The host.
+        host: String,
+        /// How many links it has.
+        links: usize,
+    },
     /// Two hosts without a path between them.
     #[error("there is no path from {from:?} to {to:?}; add a link between their switches")]
     Unreachable {
@@ -158,9 +169,7 @@ pub(super) fn link_count(links: u64) -> Result<(), TopologyError> {
 /// # Errors
 /// The first thing that is wrong, in that order.
 pub fn check(graph: &Graph) -> Result<(), TopologyError> {
-    host_count(graph.hosts.len() as u64)?;
-    switch_count(graph.switches.len() as u64)?;
-    link_count(graph.links.len() as u64)?;
+    counts(graph)?;
     check_names(graph)?;
     check_links(graph)?;
     let ports = Ports::of(graph);
@@ -168,7 +177,14 @@ pub fn check(graph: &Graph) -> Result<(), TopologyError> {
     check_reach(graph, &ports)
 }
 
-fn check_names(graph: &Graph) -> Result<(), TopologyError> {
+/// Whether there are no more nodes and links than can be built.
+pub(super) fn counts(graph: &Graph) -> Result<(), TopologyError> {
+    host_count(graph.hosts.len() as u64)?;
+    switch_count(graph.switches.len() as u64)?;
+    link_count(graph.links.len() as u64)
+}
+
+pub(super) fn check_names(graph: &Graph) -> Result<(), TopologyError> {
     let mut seen = BTreeSet::new();
     for name in graph.hosts.iter().chain(&graph.switches) {
         if name.is_empty() {
@@ -184,7 +200,7 @@ fn check_names(graph: &Graph) -> Result<(), TopologyError> {
     Ok(())
 }
 
-fn check_links(graph: &Graph) -> Result<(), TopologyError> {
+pub(super) fn check_links(graph: &Graph) -> Result<(), TopologyError> {
     for (link, end) in graph.links.iter().enumerate() {
         for node in [end.a, end.b] {
             if node.0 as usize >= graph.hosts.len() + graph.switches.len() {
@@ -201,7 +217,7 @@ fn check_links(graph: &Graph) -> Result<(), TopologyError> {
     Ok(())
 }
 
-fn check_hosts(graph: &Graph, ports: &Ports) -> Result<(), TopologyError> {
+pub(super) fn check_hosts(graph: &Graph, ports: &Ports) -> Result<(), TopologyError> {
     for (index, host) in graph.hosts.iter().enumerate() {
         match ports.of_node(NodeId(node_index(index))).len() {
             0 => return Err(TopologyError::HostWithoutLink(host.clone())),

@@ -1,6 +1,6 @@
 //! A graph given node by node and link by link.
 
-use super::{Topology, TopologyError, check, node_index};
+use super::{Topology, TopologyError, node_index};
 use crate::graph::{Graph, Link, NodeId};
 use roci_units::{BitsPerSec, Span};
 use std::collections::BTreeMap;
@@ -30,10 +30,10 @@ pub struct Explicit {
 }
 
 impl Explicit {
-    /// Builds it.
+    /// Builds it. Hosts may have several links.
     ///
     /// # Errors
-    /// What [`check`](super::check()) refuses, and links to names that no node has.
+    /// What [`Topology::of`] refuses, and links to names that no node has.
     pub fn build(&self) -> Result<Topology, TopologyError> {
         let names = self.hosts.iter().chain(&self.switches);
         let nodes: BTreeMap<&str, NodeId> =
@@ -47,8 +47,6 @@ impl Explicit {
             Ok(Link { a, b, rate: link.rate, delay: link.delay })
         });
         let links = links.collect::<Result<Vec<_>, TopologyError>>()?;
-        let graph = Graph { hosts: self.hosts.clone(), switches: self.switches.clone(), links };
-        check(&graph)?;
-        Ok(Topology { graph, ..Topology::default() })
+        Topology::of(Graph { hosts: self.hosts.clone(), switches: self.switches.clone(), links })
     }
 }

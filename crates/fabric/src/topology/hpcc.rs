@@ -5,6 +5,9 @@
 //! node 7 is `h7` as a host and `s7` as a switch. Any rate is read, such as `40Gbps`. Empty lines and what follows a
 //! `#` are skipped, and the switches may stand on several lines. What stands behind the links that the first line
 //! counts is not read: the simulator's own files explain themselves there.
+//!
+//! ASTRA-sim's files are such, and so are `SimAI`'s, but for the first line: it counts nodes, GPUs of a server, NVSwitches, other
+//! switches and links, and ends with the kind of GPU; then the numbers of all switches follow. Each GPU has a NIC at each of its links.
 
 use super::{HOSTS_MAX, SWITCHES_MAX, Topology, TopologyError, check, node_index};
 use crate::graph::{Graph, Link, NodeId};
@@ -150,29 +153,29 @@ pub fn read(text: &str) -> Result<Topology, HpccError> {
     debug_assert!(nodes <= HOSTS_MAX + SWITCHES_MAX, "the sum of the two bounds");
 
     let is_switch = lines.switches(nodes, switches)?;
-    let (graph, places) = name_nodes(&is_switch);
-    let mut topology = Topology { graph, ..Topology::default() };
+    let (mut graph, places) = name_nodes(&is_switch);
+    let (mut loss, mut note) = (Vec::new(), None);
     let mut link_lines = Vec::new();
     for index in 0..links {
         let next = lines.content.next().ok_or(HpccError::FewerLinks { counted: links, found: index })?;
         let (line, ends, quantities) = link(next, nodes)?;
         let [a, b] = ends.map(|node| places[node as usize]);
-        topology.graph.links.push(Link { a, b, rate: quantities.rate, delay: quantities.delay });
+        graph.links.push(Link { a, b, rate: quantities.rate, delay: quantities.delay });
         if quantities.loss != Ratio::ZERO {
-            topology.loss.push((index, quantities.loss));
+            loss.push((index, quantities.loss));
         }
         link_lines.push(line);
     }
     if let Some((line, _)) = lines.content.find(|(_, text)| is_link(text, nodes)) {
-        topology.note = Some(format!(
+        note = Some(format!(
             "the topology file counts {links} links; from line {line} on there are more, which are not read"
         ));
     }
-    check(&topology.graph).map_err(|reason| {
+    let topology = Topology::of(graph).map_err(|reason| {
         let line = reason.link().and_then(|link| link_lines.get(link)).copied();
         HpccError::Topology { line, reason }
     })?;
-    Ok(topology)
+    Ok(Topology { loss, note, ..topology })
 }
 
 /// The graph's nodes, and where each node of the file is among them.
@@ -219,10 +222,19 @@ impl<'a> Lines<'a> {
     fn header(&mut self) -> Result<(usize, [u32; 3]), HpccError> {
         let (line, text) = self.content.next().ok_or(HpccError::Empty)?;
         let form = || HpccError::Form { line, text: text.to_owned(), expected: HEADER };
-        let mut fields = text.split_whitespace();
-        let mut number = || fields.next().and_then(|f| f.parse().ok()).ok_or_else(form);
-        let counts = [number()?, number()?, number()?];
-        if fields.next().is_some() { Err(form()) } else { Ok((line, counts)) }
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let number = |field: &str| field.parse::<u32>().map_err(|_| form());
+        match fields[..] {
+            [nodes, switches, links] => Ok((line, [number(nodes)?, number(switches)?, number(links)?])),
+            // Some versions count GPUs of a node behind their kind.
+            [nodes, gpus, nv_switches, switches, links, _]
+            | [nodes, gpus, nv_switches, switches, links, _, _] => {
+                number(gpus)?;
+                let switches = number(nv_switches)?.checked_add(number(switches)?).ok_or_else(form)?;
+                Ok((line, [number(nodes)?, switches, number(links)?]))
+            }
+            _ => Err(form()),
+        }
     }
 
     fn switches(&mut self, nodes: u32, switches: u32) -> Result<Vec<bool>, HpccError> {
@@ -250,7 +262,7 @@ impl<'a> Lines<'a> {
 }
 
 /// What the first line says.
-const HEADER: &str = "\"nodes switches links\", three numbers";
+const HEADER: &str = "\"nodes switches links\", three numbers, or as SimAI does \"nodes gpus-per-server nvswitches switches links gpu-type\"";
 /// What a line after the switches says.
 const LINK: &str = "a link: \"node node rate delay loss\", such as \"0 320 100Gbps 1us 0\"";
 

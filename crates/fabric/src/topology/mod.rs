@@ -5,7 +5,10 @@
 //! | [`shapes`] | star, dumbbell, tree and leaf-spine |
 //! | [`fat_tree`] | pods of ToR and aggregation switches under a core |
 //! | [`explicit`] | a graph given node by node and link by link |
+//! | [`rails`] | servers of GPUs, with a rail for each place in a server |
 //! | [`hpcc`] | the topology files of the HPCC simulator |
+//! | [`homes`] | hosts with several links, and a NIC at each |
+//! | [`pairing`] | by which of their NICs two hosts talk |
 //! | [`check`](mod@check) | what every graph must fulfil before a fabric is built from it |
 //! | [`ports`] | the ports of each node, in order |
 //!
@@ -14,8 +17,11 @@
 pub mod check;
 pub mod explicit;
 pub mod fat_tree;
+pub mod homes;
 pub mod hpcc;
+pub mod pairing;
 pub mod ports;
+pub mod rails;
 pub mod shapes;
 #[cfg(test)]
 mod tests;
@@ -23,8 +29,11 @@ mod tests;
 pub use check::{HOSTS_MAX, LINKS_MAX, SWITCHES_MAX, TopologyError, check};
 pub use explicit::{Explicit, NamedLink};
 pub use fat_tree::{FatTree, Form};
+pub use homes::Homes;
 pub use hpcc::HpccError;
+pub use pairing::Pairing;
 pub use ports::{Port, Ports};
+pub use rails::Rails;
 pub use shapes::{Dumbbell, LeafSpine, Star, Tree};
 
 use crate::graph::{Graph, Link, NodeId};
@@ -33,8 +42,10 @@ use roci_units::{BitsPerSec, Ratio, Span};
 /// A checked graph, and what else the description of a topology says.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
-    /// The hosts, switches and links.
+    /// The hosts, switches and links; where hosts have several NICs, these instead of them.
     pub graph: Graph,
+    /// Which of those NICs belong to one host.
+    pub homes: Homes,
     /// How often a link loses a packet, by its place in the graph's list; links that lose none are left out.
     pub loss: Vec<(u32, Ratio)>,
     /// What the user should be told, such as that a size was rounded up.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::packet::HostId;
 use proptest::prelude::*;
 
 const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
@@ -81,6 +82,50 @@ fn a_leaf_spine_joins_every_leaf_with_every_spine() {
             assert!(links.contains(&format!("leaf{leaf}-spine{spine} 100Gb/s")));
         }
     }
+}
+
+#[test]
+fn rails_join_gpus_of_one_place_and_scale_up_links_those_of_a_server() {
+    let scale_up = Some((FABRIC, Span::from_nanos(100)));
+    let rails = Rails {
+        servers: 3,
+        gpus: 2,
+        servers_per_leaf: 2,
+        spines: 1,
+        rate: RATE,
+        fabric_rate: Some(FABRIC),
+        delay: DELAY,
+        scale_up,
+    };
+    let topology = rails.build().unwrap();
+    let expected = [
+        "h0.0-leaf0 100Gb/s",
+        "h0.1-up0 400Gb/s",
+        "h1.0-leaf1 100Gb/s",
+        "h1.1-up0 400Gb/s",
+        "h2.0-leaf0 100Gb/s",
+        "h2.1-up1 400Gb/s",
+        "h3.0-leaf1 100Gb/s",
+        "h3.1-up1 400Gb/s",
+        // The third server is in a group of its own.
+        "h4.0-leaf2 100Gb/s",
+        "h4.1-up2 400Gb/s",
+        "h5.0-leaf3 100Gb/s",
+        "h5.1-up2 400Gb/s",
+        "leaf0-spine0 400Gb/s",
+        "leaf1-spine0 400Gb/s",
+        "leaf2-spine0 400Gb/s",
+        "leaf3-spine0 400Gb/s",
+    ];
+    assert_eq!(links(&topology), expected);
+    assert_eq!([0, 1].map(|link| topology.graph.links[link].delay), [DELAY, Span::from_nanos(100)]);
+    let plain = Rails { scale_up: None, ..rails.clone() }.build().unwrap();
+    assert_eq!(plain.graph.hosts, ["h0", "h1", "h2", "h3", "h4", "h5"]);
+    assert_eq!(plain.graph.switches.len(), 5);
+    let none = Rails { spines: 0, ..rails.clone() }.build().unwrap_err();
+    assert_eq!(none.to_string(), "spines is 0, but must be at least 1");
+    let many = Rails { servers: 40_000, gpus: 2, ..rails }.build().unwrap_err();
+    assert!(many.to_string().contains("80000 hosts; at most"), "{many}");
 }
 
 #[test]
@@ -204,7 +249,8 @@ fn graphs_that_cannot_work_are_refused_with_the_remedy() {
         (explicit(&["a", "b"], &["s"], &[("a", "s"), ("b", "t")]), "link 1 leads to \"t\", which is neither"),
         (explicit(&["a", "b"], &["s"], &[("a", "s"), ("s", "s")]), "link 1 leads from \"s\" to itself"),
         (explicit(&["a", "b"], &["s"], &[("a", "s")]), "host \"b\" has no link"),
-        (explicit(&["a"], &["s"], &[("a", "s"), ("a", "s")]), "host \"a\" has 2 links"),
+        (explicit(&["a"], &["s"], &[("a", "s"); 65]), "host \"a\" has 65 links; at most 64"),
+        (explicit(&["a", "a.1"], &["s"], &[("a", "s"), ("a", "s"), ("a.1", "s")]), "\"a.1\" is given twice"),
         (explicit(&["a", "s"], &["s"], &[]), "the name \"s\" is given twice"),
         (explicit(&["a", ""], &["s"], &[]), "an empty name"),
         (explicit(&["a", "h>1"], &["s"], &[]), "the name \"h>1\" has a control character or `>`"),
@@ -255,6 +301,35 @@ fn an_hpcc_file_is_read_as_it_is() {
     assert_eq!(links(&topology), expected);
     assert_eq!(topology.graph.links[2].delay, Span::from_micros(2));
     assert_eq!(topology.loss, [(1, Ratio::new(1, 1000))]);
+}
+
+#[test]
+fn a_simai_file_counts_nvswitches_apart_and_has_a_nic_at_each_link() {
+    let text = "\
+7 2 2 1 8 H100
+4 5 6
+0 4 2880Gbps 0.000025ms 0
+0 6 400Gbps 0.0005ms 0
+1 4 2880Gbps 0.000025ms 0
+1 6 400Gbps 0.0005ms 0
+2 5 2880Gbps 0.000025ms 0
+2 6 400Gbps 0.0005ms 0
+3 5 2880Gbps 0.000025ms 0
+3 6 400Gbps 0.0005ms 0
+";
+    let topology = hpcc::read(text).unwrap();
+    assert_eq!(topology.hosts(), ["h0", "h1", "h2", "h3"]);
+    let nics = ["h0.0", "h1.0", "h2.0", "h3.0", "h0.1", "h1.1", "h2.1", "h3.1"];
+    assert_eq!(topology.graph.hosts, nics);
+    assert_eq!(links(&topology)[2..4], ["h1.0-s4 2880Gb/s", "h1.1-s6 400Gb/s"]);
+    assert_eq!(topology.graph.links[0].delay, Span::from_nanos(25));
+    // Two of one server talk over its switch, others over the network: only that is what hosts send into it.
+    let mut pairing = Pairing::of(&topology).unwrap();
+    assert_eq!(pairing.choose([HostId(2), HostId(3)]), [HostId(2), HostId(3)]);
+    assert_eq!(pairing.choose([HostId(0), HostId(3)]), [HostId(4), HostId(7)]);
+    assert_eq!(topology.capacities(), [BitsPerSec::from_gbps(400); 4]);
+    let counted = text.replace("H100", "H100 8");
+    assert_eq!(links(&hpcc::read(&counted).unwrap()), links(&topology), "some count once more");
 }
 
 #[test]

@@ -83,7 +83,8 @@ impl Asked {
         let traffic: Arc<[Traffic]> = scenario.traffic.clone().into();
         let graph = &scenario.topology.graph;
         // By how much coinciding starts are set apart makes no difference to how many there are.
-        let setting = Setting { graph, seed, stop, packet: 0, start_jitter: Some(Span::ZERO) };
+        let setting =
+            Setting { topology: &scenario.topology, seed, stop, packet: 0, start_jitter: Some(Span::ZERO) };
         let captured = Captured::of(scenario);
         let rates = graph.host_rates();
         let mut asked = Self { capture: captured.is_some(), ..Self::default() };
@@ -144,8 +145,8 @@ pub fn kept(runs: &[Run]) -> Kept {
 fn expected(scenario: &Scenario, seed: u64) -> Option<u64> {
     let stop = scenario.stop.map(|stop| Instant::ZERO + stop);
     let traffic: Arc<[Traffic]> = scenario.traffic.clone().into();
-    let graph = &scenario.topology.graph;
-    let setting = Setting { graph, seed, stop, packet: 0, start_jitter: Some(Span::ZERO) };
+    let setting =
+        Setting { topology: &scenario.topology, seed, stop, packet: 0, start_jitter: Some(Span::ZERO) };
     Some(Jobs::new(&traffic, &setting).ok()?.expected())
 }
 

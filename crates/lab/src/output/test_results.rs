@@ -87,6 +87,7 @@ pub(crate) fn sample() -> Results {
         machines: Vec::new(),
         flows: (0..4).map(flow).collect(),
         switches: ["root", "leaf2"].map(switch).into(),
+        several_nics: false,
         hosts: ["rx", "s0", "s1", "s2", "s3"].map(host).into(),
         links: Vec::new(),
         controls: vec!["dcqcn preset=sigcomm15".into()],

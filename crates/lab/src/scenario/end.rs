@@ -7,9 +7,10 @@ use super::traffic::Reading;
 use crate::traffic::spec::{Common, HpccFlow, Op, Traffic};
 use roci_fabric::graph::NodeId;
 use roci_fabric::packet::HostId;
-use roci_fabric::topology::Topology;
 use roci_fabric::topology::ports::Ports;
+use roci_fabric::topology::{Pairing, Topology};
 use roci_units::Ratio;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// What travels, besides the traffic itself.
@@ -39,7 +40,8 @@ pub(super) fn refuse_black_holes(
         return Ok(());
     }
     let ports = Ports::of(&topology.graph);
-    let search = Search { source, topology, faults, kinds, ports };
+    let search =
+        Search { source, topology, faults, kinds, ports, pairing: Pairing::of(topology).map(RefCell::new) };
     for traffic in &reading.traffic {
         match traffic {
             Traffic::Flows(flows) => {
@@ -51,14 +53,18 @@ pub(super) fn refuse_black_holes(
             }
             Traffic::Collective(pattern) => {
                 let schedule = pattern.schedule();
-                let host = |rank: u32| pattern.ranks[rank as usize];
+                let host = |channel, place| pattern.ranks[pattern.rank_at(channel, place) as usize];
                 // Ranks that are dealt at random may be anyone's.
                 if pattern.shuffled {
                     search.own_links(pattern.common)?;
                 } else {
-                    (0..schedule.edges())
-                        .map(|edge| schedule.ends(edge))
-                        .try_for_each(|(from, to)| search.both_ways(host(from), host(to), pattern.common))?;
+                    for channel in 0..pattern.kinds() {
+                        (0..schedule.edges()).map(|edge| schedule.ends(edge)).try_for_each(
+                            |(from, to)| {
+                                search.both_ways(host(channel, from), host(channel, to), pattern.common)
+                            },
+                        )?;
+                    }
                 }
             }
             Traffic::Rpc(spec) => {
@@ -88,6 +94,7 @@ struct Search<'a> {
     faults: &'a Faults,
     kinds: Kinds,
     ports: Ports,
+    pairing: Option<RefCell<Pairing>>,
 }
 
 impl Search<'_> {
@@ -100,8 +107,11 @@ impl Search<'_> {
 
     fn both_ways(&self, a: HostId, b: HostId, common: Common) -> Result<(), ScenarioError> {
         let [there, back] = self.priorities(common);
-        self.one_way(a, b, there)?;
-        self.one_way(b, a, back)
+        let nics = self.pairing.as_ref().map_or(vec![[a, b]], |pairing| pairing.borrow_mut().nearest([a, b]));
+        nics.into_iter().try_for_each(|[a, b]| {
+            self.one_way(a, b, there)?;
+            self.one_way(b, a, back)
+        })
     }
 
     /// Where it was said that nothing at `priority` that node `from` sends on `link` ever arrives.

@@ -125,7 +125,7 @@ pub static TOP: Section = section(
 );
 
 /// All of them, in the order of the guide.
-pub static SECTIONS: [&Section; 45] = [
+pub static SECTIONS: [&Section; 46] = [
     &TOP,
     &TOPOLOGY,
     &GRAPH,
@@ -135,6 +135,7 @@ pub static SECTIONS: [&Section; 45] = [
     &TREE,
     &LEAF_SPINE,
     &FAT_TREE,
+    &RAILS,
     &HPCC_TOPOLOGY,
     &SWITCH,
     &PFC,

@@ -40,6 +40,7 @@ impl Measure {
         for name in &pcap {
             names.node(table.source, name)?;
         }
+        let pcap = names.with_nics(pcap);
         let sample = match table.span("sample")? {
             None => default.sample,
             Some(span) => (!span.is_zero()).then_some(span),

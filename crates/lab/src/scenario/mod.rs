@@ -169,7 +169,7 @@ impl Scenario {
         let root = tree::parse(&source, source.text())?;
         let top = Table::open(&source, &keys::TOP, &root)?;
         let topology = topology::read(&source, top.require("topology", top.get("topology"))?)?;
-        let names = topology::Names::of(&topology.graph);
+        let names = topology::Names::of(&topology);
         let stop = top.period("stop")?;
 
         let switch_table = top.table("switch", &keys::SWITCH)?;
@@ -179,9 +179,12 @@ impl Scenario {
             names.switch(&source, name)?;
         }
         let nic_table = top.table("nic", &keys::NIC)?;
-        let nic = Nic::read(nic_table)?;
+        let mut nic = Nic::read(nic_table)?;
         for name in nic.rules.iter().flat_map(|rule| &rule.hosts) {
-            names.host(&source, name)?;
+            names.nic(&source, name)?;
+        }
+        for rule in &mut nic.rules {
+            rule.hosts = names.with_nics(std::mem::take(&mut rule.hosts));
         }
         let transport_table = top.table("transport", &keys::TRANSPORT)?;
         let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;

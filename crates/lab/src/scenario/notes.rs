@@ -81,7 +81,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(idle)
         .chain(late)
         .chain(faults.idle_notes(scenario.stop, source))
-        .chain(together::uneven_hosts(traffic, graph))
+        .chain(together::uneven_hosts(traffic, &scenario.topology))
         .chain(together::unused(transport, origin_of("initial_window").is_some(), traffic))
         .chain(together::unheard(origin_of("control"), traffic))
         .chain(application.note(table, traffic))

@@ -6,6 +6,7 @@ use crate::traffic::spec::{Poisson, Traffic};
 use roci_fabric::Balancing;
 use roci_fabric::graph::Graph;
 use roci_fabric::routing::{EqualPorts, Routes};
+use roci_fabric::topology::Topology;
 use roci_switch::SwitchConfig;
 use roci_transport::Recovery;
 use roci_units::{BitsPerSec, Instant, Span};
@@ -265,8 +266,8 @@ pub(super) fn mixed_with_headers(switch: &Switch, traffic: &[Traffic]) -> Option
 }
 
 /// A note where hosts that traffic is drawn over evenly are asked for more than their links carry, since others' are faster.
-pub(super) fn uneven_hosts(traffic: &[Traffic], graph: &Graph) -> Option<String> {
-    let rates = graph.host_rates();
+pub(super) fn uneven_hosts(traffic: &[Traffic], topology: &Topology) -> Option<String> {
+    let rates = topology.capacities();
     let slowest = rates.iter().min().filter(|rate| rate.0 > 0)?;
     let all: u128 = rates.iter().map(|rate| u128::from(rate.0)).sum();
     traffic.iter().find_map(|traffic| {

@@ -9,11 +9,12 @@ use roci_fabric::graph::{Graph, NodeId};
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::explicit::{Explicit, NamedLink};
 use roci_fabric::topology::fat_tree::{FatTree, Form};
+use roci_fabric::topology::rails::Rails;
 use roci_fabric::topology::shapes::{Dumbbell, LeafSpine, Star, Tree};
 use roci_fabric::topology::{Topology, TopologyError, hpcc};
 use std::collections::{BTreeMap, BTreeSet};
 
-const KINDS: [&str; 7] = ["graph", "star", "dumbbell", "tree", "leaf-spine", "fat-tree", "hpcc"];
+const KINDS: [&str; 8] = ["graph", "star", "dumbbell", "tree", "leaf-spine", "fat-tree", "rails", "hpcc"];
 
 /// Reads `[topology]` and builds the network.
 pub(super) fn read(source: &Source, node: &Node) -> Result<Topology, ScenarioError> {
@@ -68,6 +69,7 @@ pub(super) fn read(source: &Source, node: &Node) -> Result<Topology, ScenarioErr
             };
             delayed(table, "fabric_delay", "", built(table, shape.build())?)
         }
+        "rails" => rails(open(&keys::RAILS)?),
         "fat-tree" => {
             let table = open(&keys::FAT_TREE)?;
             let tree = FatTree {
@@ -114,6 +116,27 @@ fn delayed(
         }
     }
     Ok(topology)
+}
+
+fn rails(table: Table<'_>) -> Result<Topology, ScenarioError> {
+    let (servers, delay) = (need(table, "servers")?, delay(table)?);
+    let scale_up = table.rate("scale_up")?;
+    let scale_up_delay = table.span("scale_up_delay")?;
+    if let (Some(_), None) = (scale_up_delay, scale_up) {
+        let message = "this is the delay of links that are not there";
+        return Err(table.refuse("scale_up_delay", message, "add `scale_up = \"3.6Tb/s\"`, or leave it out"));
+    }
+    let rails = Rails {
+        servers,
+        gpus: need(table, "gpus")?,
+        servers_per_leaf: table.count("servers_per_leaf", 1..=65_535)?.unwrap_or(servers),
+        spines: need(table, "spines")?,
+        rate: rate(table)?,
+        fabric_rate: table.rate("fabric_rate")?,
+        delay,
+        scale_up: scale_up.map(|rate| (rate, scale_up_delay.unwrap_or(delay))),
+    };
+    delayed(table, "fabric_delay", "", built(table, rails.build())?)
 }
 
 fn fat_tree_form(table: Table<'_>) -> Result<Form, ScenarioError> {
@@ -180,9 +203,7 @@ fn graph(table: Table<'_>) -> Result<Topology, ScenarioError> {
                 let mut all = hosts.iter().chain(&switches);
                 all.find(|other| other.value == *name).map_or(table.origin, |it| it.origin)
             }
-            TopologyError::HostWithoutLink(host) | TopologyError::HostWithSeveralLinks { host, .. } => {
-                of_host(host)
-            }
+            TopologyError::HostWithoutLink(host) | TopologyError::TooManyNics { host, .. } => of_host(host),
             TopologyError::Unreachable { to, .. } => of_host(to),
             _ => table.origin_of("links"),
         };
@@ -243,19 +264,45 @@ pub(super) fn split(text: &str) -> (String, String) {
     }
 }
 
-/// The names of a network's hosts and switches.
+/// The names of a network's hosts and switches, and of NICs where hosts have several.
 #[derive(Debug)]
 pub(super) struct Names<'a> {
+    topology: &'a Topology,
     graph: &'a Graph,
     hosts: BTreeMap<&'a str, u16>,
-    switches: BTreeMap<&'a str, u32>,
+    /// The places among all nodes of the graph.
+    nodes: BTreeMap<&'a str, u32>,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn of(graph: &'a Graph) -> Self {
-        let hosts = (0u16..).zip(&graph.hosts).map(|(place, name)| (name.as_str(), place)).collect();
-        let switches = (0u32..).zip(&graph.switches).map(|(place, name)| (name.as_str(), place)).collect();
-        Self { graph, hosts, switches }
+    pub(super) fn of(topology: &'a Topology) -> Self {
+        let graph = &topology.graph;
+        let hosts = (0u16..).zip(topology.hosts()).map(|(place, name)| (name.as_str(), place)).collect();
+        let nodes = (0u32..).zip(graph.hosts.iter().chain(&graph.switches));
+        Self { topology, graph, hosts, nodes: nodes.map(|(place, name)| (name.as_str(), place)).collect() }
+    }
+
+    /// Whether `host` has several NICs.
+    pub(super) fn has_several_nics(&self, host: HostId) -> bool {
+        self.topology.homes.nics(host).count() > 1
+    }
+
+    /// `names` with those of its NICs in place of each host that has several.
+    pub(super) fn with_nics(&self, names: Vec<Located<String>>) -> Vec<Located<String>> {
+        let of = |name: Located<String>| -> Vec<Located<String>> {
+            if self.nodes.contains_key(name.value.as_str()) {
+                return vec![name];
+            }
+            let nics = self.nics(&name.value).map(|nic| self.graph.hosts[nic as usize].clone());
+            nics.map(|nic| Located { value: nic, ..name.clone() }).collect()
+        };
+        names.into_iter().flat_map(of).collect()
+    }
+
+    /// The places of the NICs of the host `name` among all nodes; none where there is no such host.
+    fn nics(&self, name: &str) -> impl Iterator<Item = u32> {
+        let host = self.hosts.get(name).map(|place| HostId(*place));
+        host.into_iter().flat_map(|host| self.topology.homes.nics(host)).map(|nic| u32::from(nic.0))
     }
 
     /// How many hosts there are.
@@ -265,55 +312,59 @@ impl<'a> Names<'a> {
 
     /// The names of the hosts, in their order.
     pub(super) fn hosts(&self) -> &'a [String] {
-        &self.graph.hosts
+        self.topology.hosts()
     }
 
     /// The host `name`.
     pub(super) fn host(&self, source: &Source, name: &Located<String>) -> Result<HostId, ScenarioError> {
         let unknown = || {
-            if self.switches.contains_key(name.value.as_str()) {
-                let message = format!("`{}` is a switch, not a host", name.value);
-                return source.error(name.origin, message, some(&self.graph.hosts, "hosts"));
-            }
-            self.unknown(source, name, "host", &self.graph.hosts)
+            let what = match self.nodes.get(name.value.as_str()) {
+                None => return self.unknown(source, name, "host", self.hosts()),
+                Some(place) if (*place as usize) < self.graph.hosts.len() => "one of a host's NICs",
+                Some(_) => "a switch",
+            };
+            let message = format!("`{}` is {what}, not a host", name.value);
+            source.error(name.origin, message, some(self.hosts(), "hosts"))
         };
         self.hosts.get(name.value.as_str()).map(|place| HostId(*place)).ok_or_else(unknown)
     }
 
     /// Refuses `name` unless it is a switch.
     pub(super) fn switch(&self, source: &Source, name: &Located<String>) -> Result<(), ScenarioError> {
-        if self.switches.contains_key(name.value.as_str()) {
+        if self.nodes.get(name.value.as_str()).is_some_and(|place| *place as usize >= self.graph.hosts.len())
+        {
             return Ok(());
         }
         Err(self.unknown(source, name, "switch", &self.graph.switches))
     }
 
-    /// Refuses `name` unless it is a host or a switch.
+    /// Refuses `name` unless it is a host or one of its NICs.
+    pub(super) fn nic(&self, source: &Source, name: &Located<String>) -> Result<(), ScenarioError> {
+        match self.nodes.get(name.value.as_str()) {
+            Some(place) if (*place as usize) < self.graph.hosts.len() => Ok(()),
+            _ => self.host(source, name).map(drop),
+        }
+    }
+
+    /// Refuses `name` unless it is a host, one of its NICs, or a switch.
     pub(super) fn node(&self, source: &Source, name: &Located<String>) -> Result<(), ScenarioError> {
-        if self.place(&name.value).is_some() {
+        let name_str = name.value.as_str();
+        if self.nodes.contains_key(name_str) || self.hosts.contains_key(name_str) {
             return Ok(());
         }
-        let all: Vec<String> = self.graph.hosts.iter().chain(&self.graph.switches).cloned().collect();
+        let all: Vec<String> = self.hosts().iter().chain(&self.graph.switches).cloned().collect();
         Err(self.unknown(source, name, "host and switch", &all))
     }
 
-    /// The place of the node `name` among all nodes.
-    pub(super) fn place(&self, name: &str) -> Option<u32> {
-        let switch = || {
-            let hosts = u32::try_from(self.hosts.len()).ok()?;
-            self.switches.get(name).map(|place| place + hosts)
-        };
-        self.hosts.get(name).map(|place| u32::from(*place)).or_else(switch)
-    }
-
     /// The places, among all nodes, of those that are called `pattern`: of the one with this very name, or, where it has a `*`,
-    /// of all whose names have anything in its place.
+    /// of all whose names have anything in its place. A host stands for all of its NICs.
     pub(super) fn like(&self, pattern: &str) -> BTreeSet<u32> {
-        if let Some(place) = self.place(pattern) {
-            return BTreeSet::from([place]);
+        if let Some(place) = self.nodes.get(pattern) {
+            return BTreeSet::from([*place]);
         }
-        let names = (0u32..).zip(self.graph.hosts.iter().chain(&self.graph.switches));
-        names.filter(|(_, name)| is_like(name, pattern)).map(|(place, _)| place).collect()
+        let nodes = self.nodes.iter().filter(|(name, _)| is_like(name, pattern)).map(|(_, place)| *place);
+        let hosts = self.hosts.keys().filter(|name| **name == pattern || is_like(name, pattern));
+        nodes.chain(hosts.flat_map(|name| self.nics(name))).collect()
     }
 
     /// The switches that are called `pattern`, by their places in the graph's list; one at least.
@@ -325,7 +376,7 @@ impl<'a> Names<'a> {
         if !pattern.value.contains('*') {
             self.switch(source, pattern)?;
         }
-        let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
+        let hosts = u32::try_from(self.graph.hosts.len()).unwrap_or(u32::MAX);
         let nodes = self.like(&pattern.value);
         let switches: Vec<u32> = nodes.into_iter().filter_map(|place| place.checked_sub(hosts)).collect();
         if switches.is_empty() {

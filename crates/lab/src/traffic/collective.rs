@@ -101,6 +101,9 @@ pub struct Collective {
     pub algorithm: Algorithm,
     /// The host of each rank.
     pub ranks: Vec<HostId>,
+    /// So many ranks in a row are on one server, 1 to all; they are divided evenly. Rings of several channels go through them as
+    /// [`Collective::rank_at`] says.
+    pub per_server: u32,
     /// Whether the ranks are dealt to these hosts at random instead of in their order (`placement`).
     pub shuffled: bool,
     /// Octets of a rank's data, as NCCL's tests count: of what goes in, and of an all-gather of what comes out.
@@ -136,6 +139,14 @@ pub enum CollectiveFault {
     /// The operation has no such algorithm.
     #[error("`{}` has no algorithm `{}`; those that it has are {}", .0.name(), .1.name(), names(*.0))]
     NoAlgorithm(Operation, Algorithm),
+    /// Servers would have different numbers of ranks.
+    #[error(
+        "{0} ranks are not divided evenly into servers of {1}; list a multiple of {1} `hosts`, or set another number"
+    )]
+    UnevenServers(u32, u32),
+    /// Only rings that end where they begin have an order of servers.
+    #[error("`{}` by `{}` has no rings through servers; leave it out", .0.name(), .1.name())]
+    NoRings(Operation, Algorithm),
     /// Halving and doubling is for powers of two.
     #[error(
         "`halving-doubling` among {count} ranks, which is no power of two; list {less} or {more} of `hosts`, or set \
@@ -168,6 +179,7 @@ impl CollectiveFault {
     pub const fn key(&self) -> &'static str {
         match self {
             Self::TooFewRanks(_) | Self::TwoRanks(_) => "hosts",
+            Self::UnevenServers(..) | Self::NoRings(..) => "ranks_per_server",
             Self::NoAlgorithm(..) | Self::NoPowerOfTwo(_) => "algorithm",
             Self::TooSmall { .. } | Self::TooLong { .. } => "size",
         }
@@ -203,6 +215,14 @@ impl Collective {
         if self.algorithm == Algorithm::HalvingDoubling && !schedule.ranks.is_power_of_two() {
             return Err(CollectiveFault::NoPowerOfTwo(schedule.ranks));
         }
+        if self.per_server > 1 {
+            if self.algorithm != Algorithm::Ring || self.operation == Operation::Broadcast {
+                return Err(CollectiveFault::NoRings(self.operation, self.algorithm));
+            }
+            if !schedule.ranks.is_multiple_of(self.per_server) {
+                return Err(CollectiveFault::UnevenServers(schedule.ranks, self.per_server));
+            }
+        }
         let parts = u64::from(self.channels) * u64::from(self.chunks);
         let messages = u64::from(schedule.shards()).saturating_mul(parts);
         if self.size.0 < messages {
@@ -219,6 +239,40 @@ impl Collective {
     pub fn schedule(&self) -> Schedule {
         let ranks = u32::try_from(self.ranks.len()).unwrap_or(u32::MAX);
         Schedule { operation: self.operation, algorithm: self.algorithm, ranks }
+    }
+
+    /// The rank at a place of the ring of `channel`.
+    ///
+    /// Where servers have several ranks, each channel enters and leaves them at others, so that all their NICs carry as much: a server at an
+    /// even place is left by the rank before the one that it is entered at, the next is entered at the same place, and gone through the
+    /// other way round. So with an even number of servers all that goes from server to server stays on a rail.
+    pub const fn rank_at(&self, channel: u32, place: u32) -> u32 {
+        let (server, local) = (place / self.per_server, place % self.per_server);
+        server * self.per_server + self.turned(server, channel, local)
+    }
+
+    /// The place of `rank` in the ring of `channel`.
+    pub const fn place_of(&self, channel: u32, rank: u32) -> u32 {
+        // Of an even server this turns the other way.
+        let (server, local) = (rank / self.per_server, rank % self.per_server);
+        let first = channel % self.per_server;
+        let local = if server.is_multiple_of(2) {
+            (local + self.per_server - first) % self.per_server
+        } else {
+            self.turned(server, channel, local)
+        };
+        server * self.per_server + local
+    }
+
+    const fn turned(&self, server: u32, channel: u32, local: u32) -> u32 {
+        let first = channel % self.per_server;
+        let from_first = if server.is_multiple_of(2) { local } else { self.per_server - 1 - local };
+        (first + from_first) % self.per_server
+    }
+
+    /// Of how many kinds the rings of its channels are: the first of each.
+    pub fn kinds(&self) -> u32 {
+        self.channels.min(self.per_server)
     }
 
     /// Queue pairs of all channels.

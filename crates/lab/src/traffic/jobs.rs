@@ -4,8 +4,8 @@ use super::fault::{TrafficError, check};
 use super::source::Source;
 use super::spec::{Common, Traffic};
 use crate::results::FlowName;
-use roci_fabric::graph::Graph;
 use roci_fabric::packet::HostId;
+use roci_fabric::topology::{Pairing, Topology};
 use roci_units::{BitsPerSec, Bytes, Instant, Random, Span};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,7 +25,7 @@ pub struct JobId {
 pub struct Job {
     /// Where it comes from.
     pub id: JobId,
-    /// Who posts.
+    /// Who posts: a host, or where hosts have several NICs one of its.
     pub src: HostId,
     /// The other end.
     pub dst: HostId,
@@ -63,7 +63,7 @@ pub fn flow_name(traffic: &[Traffic], id: JobId) -> FlowName {
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// The network.
-    pub graph: &'a Graph,
+    pub topology: &'a Topology,
     /// The run's seed.
     pub seed: u64,
     /// When the run stops, if it has an end of its own.
@@ -75,10 +75,10 @@ pub struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// The bound of the jitter at each host.
+    /// The bound of the jitter at each NIC.
     pub fn jitter_max(&self) -> Vec<Span> {
         let bound = |rate: &BitsPerSec| self.start_jitter.unwrap_or_else(|| rate.time_for(self.packet));
-        self.graph.host_rates().iter().map(bound).collect()
+        self.topology.graph.host_rates().iter().map(bound).collect()
     }
 }
 
@@ -89,11 +89,13 @@ impl Setting<'_> {
 #[derive(Debug)]
 pub struct Jobs {
     sources: Vec<Source>,
+    /// Where hosts have several NICs, who chooses among these.
+    pairing: Option<Pairing>,
     /// The start of each source's next job, and the source.
     upcoming: BinaryHeap<Reverse<(Instant, usize)>>,
     /// Jobs whose start is settled and may lie before that of jobs still to come.
     settled: BinaryHeap<Reverse<Settled>>,
-    /// The bound of each source host's jitter.
+    /// The bound of the jitter at each source.
     jitter_max: Vec<Span>,
     /// For each source, what its jitter is drawn from.
     jitter: Vec<Random>,
@@ -144,13 +146,13 @@ impl Jobs {
     /// # Errors
     /// When they cannot be generated: an unknown host, a flow to itself, a load of zero, a source without an end, ….
     pub fn new(traffic: &Arc<[Traffic]>, setting: &Setting<'_>) -> Result<Self, TrafficError> {
-        check(traffic, &setting.graph.hosts, setting.stop)?;
-        let rates = setting.graph.host_rates();
-        let capacity = rates.iter().map(|rate| u128::from(rate.0)).sum();
+        let hosts = setting.topology.hosts();
+        check(traffic, hosts, setting.stop)?;
+        let capacity = setting.topology.capacities().iter().map(|rate| u128::from(rate.0)).sum();
         let stream = |base: u64, index: usize| Random::new(setting.seed, base + index as u64);
         let sources = (0..traffic.len()).map(|index| {
             let random = stream(SOURCE_STREAMS, index);
-            Source::new(traffic, index, rates.len(), capacity, setting.stop, random)
+            Source::new(traffic, index, hosts.len(), capacity, setting.stop, random)
                 .map_err(|fault| TrafficError { traffic: index, flow: None, fault })
         });
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
@@ -159,6 +161,7 @@ impl Jobs {
         Ok(Self {
             jitter: (0..sources.len()).map(|index| stream(JITTER_STREAMS, index)).collect(),
             sources,
+            pairing: Pairing::of(setting.topology),
             upcoming,
             settled: BinaryHeap::new(),
             jitter_max: setting.jitter_max(),
@@ -179,7 +182,10 @@ impl Jobs {
     /// Takes the next job of the source that is due first.
     fn take(&mut self) -> Option<Job> {
         let Reverse((_, index)) = self.upcoming.pop()?;
-        let job = self.sources[index].take();
+        let mut job = self.sources[index].take();
+        if let (Some(job), Some(pairing)) = (&mut job, &mut self.pairing) {
+            [job.src, job.dst] = pairing.choose([job.src, job.dst]);
+        }
         if let Some(start) = self.sources[index].next_start() {
             self.upcoming.push(Reverse((start, index)));
         }

@@ -184,9 +184,9 @@ impl Source {
                 Job { messages: spec.count, depth: 0, ..job }
             }
             (Traffic::Collective(spec), State::Collective { hosts, schedule }) => {
-                let edge = number % schedule.edges();
+                let (channel, edge) = (number / schedule.edges(), number % schedule.edges());
                 let (from, to) = schedule.ends(edge);
-                let [src, dst] = [from, to].map(|rank| hosts[rank as usize].0);
+                let [src, dst] = [from, to].map(|place| hosts[spec.rank_at(channel, place) as usize].0);
                 let job = job(src, dst, Bytes(spec.message_sizes(edge).0), spec.common);
                 Job { messages: Some(spec.messages()), depth: 0, ..job }
             }

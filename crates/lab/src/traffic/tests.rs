@@ -1,9 +1,8 @@
 use super::*;
 use crate::sizes::Sizes;
 use proptest::prelude::*;
-use roci_fabric::graph::Graph;
 use roci_fabric::packet::HostId;
-use roci_fabric::topology::{FatTree, Form, Star};
+use roci_fabric::topology::{FatTree, Form, Star, Topology};
 use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,12 +10,12 @@ use std::sync::Arc;
 const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
 const PACKET: u64 = 4200;
 
-fn star(hosts: u32) -> Graph {
-    Star { hosts, rate: RATE, delay: Span::from_micros(1) }.build().unwrap().graph
+fn star(hosts: u32) -> Topology {
+    Star { hosts, rate: RATE, delay: Span::from_micros(1) }.build().unwrap()
 }
 
-fn setting(graph: &Graph) -> Setting<'_> {
-    Setting { graph, seed: 1, stop: None, packet: PACKET, start_jitter: Some(Span::ZERO) }
+fn setting(topology: &Topology) -> Setting<'_> {
+    Setting { topology, seed: 1, stop: None, packet: PACKET, start_jitter: Some(Span::ZERO) }
 }
 
 fn generate(traffic: Vec<Traffic>, setting: &Setting<'_>) -> Result<Vec<Job>, TrafficError> {
@@ -82,11 +81,11 @@ fn closed_loop() -> ClosedLoop {
 
 #[test]
 fn listed_flows_come_in_the_order_of_time_with_their_own_numbers() {
-    let graph = star(3);
+    let network = star(3);
     let mut named = flow(2, 0, at(1));
     named.name = Some("b".into());
     let traffic = vec![Traffic::Flows(vec![flow(1, 0, at(2)), named, flow(0, 1, at(2))])];
-    let jobs = generate(traffic.clone(), &setting(&graph)).unwrap();
+    let jobs = generate(traffic.clone(), &setting(&network)).unwrap();
     let seen: Vec<_> =
         jobs.iter().map(|j| (flow_name(&traffic, j.id).to_string(), j.src.0, j.start)).collect();
     assert_eq!(seen, [("b".into(), 2, at(1)), ("0.0".into(), 1, at(2)), ("0.2".into(), 0, at(2))]);
@@ -95,21 +94,21 @@ fn listed_flows_come_in_the_order_of_time_with_their_own_numbers() {
 
 #[test]
 fn tables_are_merged_by_time() {
-    let graph = star(4);
+    let network = star(4);
     let traffic = vec![
         Traffic::Permutation(exchange()),
         Traffic::Flows(vec![flow(1, 0, at(9)), flow(1, 0, at(3))]),
         Traffic::ClosedLoop(closed_loop()),
     ];
-    let jobs = generate(traffic, &setting(&graph)).unwrap();
+    let jobs = generate(traffic, &setting(&network)).unwrap();
     let tables: Vec<u32> = jobs.iter().map(|j| j.id.traffic).collect();
     assert_eq!(tables, [2, 2, 2, 2, 1, 0, 0, 0, 0, 1]);
 }
 
 #[test]
 fn a_closed_loop_is_a_job_for_each_queue_pair() {
-    let graph = star(4);
-    let jobs = generate(vec![Traffic::ClosedLoop(closed_loop())], &setting(&graph)).unwrap();
+    let network = star(4);
+    let jobs = generate(vec![Traffic::ClosedLoop(closed_loop())], &setting(&network)).unwrap();
     let pairs: Vec<_> = jobs.iter().map(|j| (j.src.0, j.dst.0)).collect();
     assert_eq!(pairs, [(0, 1), (0, 1), (2, 3), (2, 3)]);
     assert!(jobs.iter().all(|j| j.messages == Some(100) && j.depth == 16 && j.common.op == Op::Read));
@@ -117,8 +116,8 @@ fn a_closed_loop_is_a_job_for_each_queue_pair() {
 
 #[test]
 fn an_incast_once_has_distinct_senders_and_the_first_host_receives() {
-    let graph = star(9);
-    let jobs = generate(vec![Traffic::Incast(incast(8, Repeat::Once))], &setting(&graph)).unwrap();
+    let network = star(9);
+    let jobs = generate(vec![Traffic::Incast(incast(8, Repeat::Once))], &setting(&network)).unwrap();
     let senders: BTreeSet<u16> = jobs.iter().map(|j| j.src.0).collect();
     assert_eq!(senders, (1..9).collect());
     assert!(jobs.iter().all(|j| j.dst == HostId(0) && j.start == at(10)));
@@ -126,14 +125,14 @@ fn an_incast_once_has_distinct_senders_and_the_first_host_receives() {
 
 #[test]
 fn the_receiver_of_a_burst_posts_its_reads() {
-    let graph = star(9);
+    let network = star(9);
     let reads = Common { op: Op::Read, ..Common::default() };
     let of_incast = Traffic::Incast(Incast { common: reads, ..incast(8, Repeat::Once) });
     let of_trigger = Traffic::Trigger(Trigger { common: reads, ..trigger(&[4, 5, 6], Ratio::new(1_000, 1)) });
     for (traffic, senders) in
         [(of_incast, BTreeSet::from_iter(1..9)), (of_trigger, BTreeSet::from([4, 5, 6]))]
     {
-        let jobs = generate(vec![traffic], &setting(&graph)).unwrap();
+        let jobs = generate(vec![traffic], &setting(&network)).unwrap();
         assert!(jobs.iter().all(|j| j.src == HostId(0)));
         assert_eq!(jobs.iter().map(|j| j.dst.0).collect::<BTreeSet<u16>>(), senders);
     }
@@ -141,13 +140,13 @@ fn the_receiver_of_a_burst_posts_its_reads() {
 
 #[test]
 fn an_incast_at_a_period_begins_at_each_until_its_end() {
-    let graph = star(5);
+    let network = star(5);
     let spec = Incast {
         receiver: Some(HostId(3)),
         until: Some(at(310)),
         ..incast(2, Repeat::Every(Span::from_micros(100)))
     };
-    let jobs = generate(vec![Traffic::Incast(spec)], &setting(&graph)).unwrap();
+    let jobs = generate(vec![Traffic::Incast(spec)], &setting(&network)).unwrap();
     let starts: Vec<Instant> = jobs.iter().map(|j| j.start).collect();
     assert_eq!(starts, [at(10), at(10), at(110), at(110), at(210), at(210)]);
     assert!(jobs.chunks(2).all(|pair| pair[0].src != pair[1].src));
@@ -156,9 +155,9 @@ fn an_incast_at_a_period_begins_at_each_until_its_end() {
 
 #[test]
 fn the_customary_incast_offers_its_load_and_draws_all_hosts() {
-    let graph = star(64);
+    let network = star(64);
     let spec = incast(60, Repeat::Load(Ratio::new(2, 100)));
-    let jobs = generate(vec![Traffic::Incast(spec)], &setting(&graph)).unwrap();
+    let jobs = generate(vec![Traffic::Incast(spec)], &setting(&network)).unwrap();
     // 2 % of 64 × 100 Gb/s for a second is 16 GB: 533 incasts of 30 MB; four standard deviations are 92.
     let incasts = jobs.len() / 60;
     assert!(incasts.abs_diff(533) < 92, "{incasts}");
@@ -175,8 +174,8 @@ fn the_customary_incast_offers_its_load_and_draws_all_hosts() {
 
 #[test]
 fn in_an_all_to_all_each_pair_meets_once() {
-    let graph = star(7);
-    let jobs = generate(vec![Traffic::AllToAll(exchange())], &setting(&graph)).unwrap();
+    let network = star(7);
+    let jobs = generate(vec![Traffic::AllToAll(exchange())], &setting(&network)).unwrap();
     let pairs: BTreeSet<_> = jobs.iter().map(|j| (j.src, j.dst)).collect();
     assert_eq!((jobs.len(), pairs.len()), (42, 42));
     assert!(jobs.iter().all(|j| j.src != j.dst));
@@ -187,9 +186,9 @@ fn in_an_all_to_all_each_pair_meets_once() {
 
 #[test]
 fn triggers_make_all_hosts_send_at_once_at_the_given_rate() {
-    let graph = star(5);
+    let network = star(5);
     let spec = trigger(&[1, 2, 4], Ratio::new(1000, 1));
-    let jobs = generate(vec![Traffic::Trigger(spec)], &setting(&graph)).unwrap();
+    let jobs = generate(vec![Traffic::Trigger(spec)], &setting(&network)).unwrap();
     // 1000 triggers in a second; four standard deviations are 126.
     assert!((jobs.len() / 3).abs_diff(1000) < 126, "{}", jobs.len());
     for burst in jobs.chunks(3) {
@@ -200,9 +199,9 @@ fn triggers_make_all_hosts_send_at_once_at_the_given_rate() {
 
 #[test]
 fn poisson_flows_offer_their_load_between_all_pairs() {
-    let graph = star(16);
+    let network = star(16);
     let spec = poisson(Sizes::named("cache-follower").unwrap(), Ratio::new(7, 10), Some(at(200_000)));
-    let jobs = generate(vec![Traffic::Poisson(spec)], &setting(&graph)).unwrap();
+    let jobs = generate(vec![Traffic::Poisson(spec)], &setting(&network)).unwrap();
     // 70 % of 1.6 Tb/s for 0.2 s is 28 GB, in 39 294 flows of 712 570 B; four standard deviations are 793.
     assert!(jobs.len().abs_diff(39_294) < 793, "{}", jobs.len());
     let octets: u64 = jobs.iter().map(|j| j.size.0).sum();
@@ -221,10 +220,10 @@ fn poisson_flows_offer_their_load_between_all_pairs() {
 
 #[test]
 fn gaps_are_exponential() {
-    let graph = star(2);
+    let network = star(2);
     // Flows of 25 KB at a load of one on two links of 100 Gb/s: one each microsecond.
     let spec = poisson(Sizes::fixed(Bytes(25_000)), Ratio::ONE, Some(at(100_000)));
-    let jobs = generate(vec![Traffic::Poisson(spec)], &setting(&graph)).unwrap();
+    let jobs = generate(vec![Traffic::Poisson(spec)], &setting(&network)).unwrap();
     let gaps: Vec<u64> = jobs.windows(2).map(|w| w[1].start.since(w[0].start).as_ps()).collect();
     // The share of gaps longer than x µs is e⁻ˣ; with 10⁵ gaps four standard deviations are below 0.7 %.
     for (ps, per_mille) in [(100_000, 904.8), (693_147, 500.0), (1_000_000, 367.9), (3_000_000, 49.8)] {
@@ -236,9 +235,9 @@ fn gaps_are_exponential() {
 
 #[test]
 fn random_arrivals_are_the_same_on_every_machine() {
-    let graph = star(4);
+    let network = star(4);
     let spec = poisson(Sizes::named("web-search").unwrap(), Ratio::new(1, 2), Some(at(1_000)));
-    let jobs = Jobs::new(&vec![Traffic::Poisson(spec)].into(), &setting(&graph)).unwrap();
+    let jobs = Jobs::new(&vec![Traffic::Poisson(spec)].into(), &setting(&network)).unwrap();
     let first: Vec<_> = jobs.take(3).map(|j| (j.start.as_ps(), j.src.0, j.dst.0, j.size.0)).collect();
     // Worked out from the definitions by a second program, in another language.
     let expected = [(2_979_290, 2, 0, 2_553_977), (14_285_632, 1, 3, 35_688), (125_550_423, 2, 0, 41_147)];
@@ -248,10 +247,11 @@ fn random_arrivals_are_the_same_on_every_machine() {
 #[test]
 fn half_a_million_flows_are_made_one_at_a_time() {
     let form = Form::Pods { pods: 16, tors_per_pod: 8, aggs_per_pod: 8, cores: 64, hosts_per_tor: 32 };
-    let graph = FatTree { form, rate: RATE, fabric_rate: None, core_rate: None, delay: Span::from_micros(1) };
-    let graph = graph.build().unwrap().graph;
+    let network =
+        FatTree { form, rate: RATE, fabric_rate: None, core_rate: None, delay: Span::from_micros(1) };
+    let network = network.build().unwrap();
     let spec = poisson(Sizes::named("cache-follower").unwrap(), Ratio::new(7, 10), Some(at(10_000)));
-    let mut jobs = Jobs::new(&vec![Traffic::Poisson(spec)].into(), &setting(&graph)).unwrap();
+    let mut jobs = Jobs::new(&vec![Traffic::Poisson(spec)].into(), &setting(&network)).unwrap();
     let mut count = 0u32;
     while let Some(job) = jobs.next() {
         assert!(jobs.waiting() <= 1, "only the next is held");
@@ -263,9 +263,9 @@ fn half_a_million_flows_are_made_one_at_a_time() {
 
 #[test]
 fn coinciding_starts_are_set_apart_by_up_to_a_packet() {
-    let graph = star(65);
+    let network = star(65);
     let once = vec![Traffic::Incast(incast(64, Repeat::Once))];
-    let jobs = generate(once.clone(), &Setting { start_jitter: None, ..setting(&graph) }).unwrap();
+    let jobs = generate(once.clone(), &Setting { start_jitter: None, ..setting(&network) }).unwrap();
     let packet = RATE.time_for(PACKET);
     assert!(jobs.iter().all(|j| j.start >= at(10) && j.start <= at(10) + packet));
     let starts: BTreeSet<Instant> = jobs.iter().map(|j| j.start).collect();
@@ -273,26 +273,26 @@ fn coinciding_starts_are_set_apart_by_up_to_a_packet() {
     assert!(jobs.is_sorted_by_key(|j| j.start));
 
     let span = Span::from_nanos(10);
-    let jobs = generate(once, &Setting { start_jitter: Some(span), ..setting(&graph) }).unwrap();
+    let jobs = generate(once, &Setting { start_jitter: Some(span), ..setting(&network) }).unwrap();
     assert!(jobs.iter().all(|j| j.start <= at(10) + span));
     assert!(jobs.iter().any(|j| j.start > at(10)));
 }
 
 #[test]
 fn a_start_alone_is_kept() {
-    let graph = star(3);
+    let network = star(3);
     let traffic = vec![Traffic::Flows(vec![flow(1, 0, at(1)), flow(2, 0, at(2))])];
-    let jobs = generate(traffic, &Setting { start_jitter: None, ..setting(&graph) }).unwrap();
+    let jobs = generate(traffic, &Setting { start_jitter: None, ..setting(&network) }).unwrap();
     assert_eq!(jobs.iter().map(|j| j.start).collect::<Vec<_>>(), [at(1), at(2)]);
 }
 
 #[test]
 fn another_table_does_not_disturb_the_first() {
-    let graph = star(16);
+    let network = star(16);
     let first = Traffic::Poisson(poisson(Sizes::fixed(Bytes(10_000)), Ratio::new(1, 2), Some(at(1_000))));
     let more = Traffic::Poisson(poisson(Sizes::fixed(Bytes(10_000)), Ratio::new(1, 2), Some(at(1_000))));
-    let alone = generate(vec![first.clone()], &setting(&graph)).unwrap();
-    let both = generate(vec![first, more], &setting(&graph)).unwrap();
+    let alone = generate(vec![first.clone()], &setting(&network)).unwrap();
+    let both = generate(vec![first, more], &setting(&network)).unwrap();
     let of_first: Vec<Job> = both.iter().copied().filter(|j| j.id.traffic == 0).collect();
     assert_eq!(alone, of_first);
     assert_ne!(both.len(), alone.len());
@@ -300,10 +300,10 @@ fn another_table_does_not_disturb_the_first() {
 
 #[test]
 fn the_seed_decides() {
-    let graph = star(16);
+    let network = star(16);
     let with = |seed| {
         let traffic = vec![Traffic::Permutation(exchange())];
-        generate(traffic, &Setting { seed, start_jitter: None, ..setting(&graph) }).unwrap()
+        generate(traffic, &Setting { seed, start_jitter: None, ..setting(&network) }).unwrap()
     };
     assert_eq!(with(1), with(1));
     assert_ne!(with(1), with(2));
@@ -311,9 +311,9 @@ fn the_seed_decides() {
 
 #[test]
 fn the_runs_stop_bounds_what_has_no_end() {
-    let graph = star(4);
+    let network = star(4);
     let stop = Some(at(50));
-    let bounded = Setting { stop, ..setting(&graph) };
+    let bounded = Setting { stop, ..setting(&network) };
     let spec = poisson(Sizes::fixed(Bytes(1000)), Ratio::new(1, 2), None);
     let jobs = generate(vec![Traffic::Poisson(spec)], &bounded).unwrap();
     assert!(!jobs.is_empty() && jobs.iter().all(|j| j.start < at(50)));
@@ -326,8 +326,8 @@ fn the_runs_stop_bounds_what_has_no_end() {
 
 #[test]
 fn what_cannot_be_generated_is_refused() {
-    let graph = star(4);
-    let here = setting(&graph);
+    let network = star(4);
+    let here = setting(&network);
     let refuse = |traffic| fault(traffic, &here);
     let half = Ratio::new(1, 2);
     let kilobyte = || Sizes::fixed(Bytes(1000));
@@ -383,15 +383,15 @@ fn what_cannot_be_generated_is_refused() {
 }
 
 fn read(text: &str, hosts: u32) -> Result<HpccFlows, FlowFileError> {
-    HpccFlows::read(text, &star(hosts).hosts, Common::default())
+    HpccFlows::read(text, star(hosts).hosts(), Common::default())
 }
 
 #[test]
 fn an_hpcc_flow_file_is_read_as_it_is() {
     let text = "3\n0 2 3 100 5000 2.000000005\n2 1 3 100 70 2\n# late\n1 0 6 100 1 1.5\n";
     let file = read(text, 3).unwrap();
-    let graph = star(3);
-    let jobs = generate(vec![Traffic::Hpcc(file)], &setting(&graph)).unwrap();
+    let network = star(3);
+    let jobs = generate(vec![Traffic::Hpcc(file)], &setting(&network)).unwrap();
     let seen: Vec<_> = jobs.iter().map(|j| (j.src.0, j.dst.0, j.size.0, j.start.as_ps())).collect();
     let second = 1_000_000_000_000;
     let expected = [(1, 0, 1, second * 3 / 2), (2, 1, 70, 2 * second), (0, 2, 5000, 2 * second + 5_000)];
@@ -445,9 +445,9 @@ fn operations_are_read_by_their_names() {
 proptest! {
     #[test]
     fn a_permutation_has_no_fixed_point_and_leaves_none_out(hosts in 2u32..200, seed: u64) {
-        let graph = star(hosts);
+        let network = star(hosts);
         let traffic = vec![Traffic::Permutation(exchange())];
-        let jobs = generate(traffic, &Setting { seed, ..setting(&graph) }).unwrap();
+        let jobs = generate(traffic, &Setting { seed, ..setting(&network) }).unwrap();
         let sources: BTreeSet<HostId> = jobs.iter().map(|j| j.src).collect();
         let destinations: BTreeSet<HostId> = jobs.iter().map(|j| j.dst).collect();
         prop_assert_eq!(sources.len(), hosts as usize);
@@ -462,12 +462,12 @@ proptest! {
         jitter in prop::option::of(0u64..5_000),
         period in 1u64..30,
     ) {
-        let graph = star(6);
+        let network = star(6);
         let listed = starts.iter().map(|&us| flow(1, 2, at(us))).collect();
         let every = Incast { until: Some(at(100)), ..incast(3, Repeat::Every(Span::from_micros(period))) };
         let random = poisson(Sizes::fixed(Bytes(100_000)), Ratio::new(1, 2), Some(at(100)));
         let traffic = vec![Traffic::Flows(listed), Traffic::Incast(every), Traffic::Poisson(random)];
-        let here = Setting { seed, start_jitter: jitter.map(Span::from_nanos), ..setting(&graph) };
+        let here = Setting { seed, start_jitter: jitter.map(Span::from_nanos), ..setting(&network) };
         let jobs = generate(traffic, &here).unwrap();
         prop_assert!(jobs.is_sorted_by_key(|j| (j.start, j.id)));
         let of = |table| jobs.iter().filter(move |j: &&Job| j.id.traffic == table).count();

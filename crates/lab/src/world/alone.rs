@@ -13,6 +13,7 @@ use roci_fabric::fabric::Fabric;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_units::Span;
+use std::collections::BTreeMap;
 
 /// So many packets of a queue pair may be under way: a quarter of the circle of PSNs.
 const PACKETS_MAX: u64 = 1 << 22;
@@ -20,11 +21,12 @@ const PACKETS_MAX: u64 = 1 << 22;
 /// Refuses a collective of which a queue pair could have too many packets under way: all of its channel's data, where the
 /// rank that they go to is slow.
 pub(super) fn refuse_too_long(scenario: &Scenario, traffic: &[Traffic]) -> Result<(), RunError> {
-    let hosts = &scenario.topology.graph.hosts;
-    let mtu = |rank: &HostId| scenario.nic.config_of(&hosts[usize::from(rank.0)]).mtu;
+    let nics = &scenario.topology.graph.hosts;
+    let mtu_of = |nic: HostId| scenario.nic.config_of(&nics[usize::from(nic.0)]).mtu;
+    let mtu = |rank: &HostId| scenario.topology.homes.nics(*rank).map(mtu_of).min();
     for (table, traffic) in traffic.iter().enumerate() {
         let Traffic::Collective(spec) = traffic else { continue };
-        let Some(mtu) = spec.ranks.iter().map(mtu).min() else { continue };
+        let Some(mtu) = spec.ranks.iter().filter_map(mtu).min() else { continue };
         let most = PACKETS_MAX * u64::from(mtu);
         if spec.size.0.div_ceil(spec.channels.into()) > most {
             return Err(RunError::Impossible(format!(
@@ -44,32 +46,70 @@ impl Simulation<'_> {
         let driver = &nics.application;
         let ideals: Vec<_> = driver
             .collectives
-            .ranks()
-            .map(|(spec, hosts)| Some(ideal(&mut self.paths, net, &driver.profiles, spec, hosts?)))
+            .ends()
+            .map(|(spec, ends)| Some(ideal(&mut self.paths, net, &driver.profiles, spec, ends?)))
             .collect();
         driver.collectives.results(&ideals)
     }
 }
 
-/// The longer of two times that `spec` cannot be faster than, where `hosts` are those of its ranks: that of one chunk which is
-/// alone and goes through all steps, and that in which the busiest rank gets all that it sends out of its link, and the last
+/// The longer of two times that `spec` cannot be faster than, where its queue pairs have the NICs of `ends`: that of one chunk which is
+/// alone and goes through all steps, and that in which the busiest NIC gets all that it sends out of its link, and the last
 /// packet arrives.
-fn ideal(paths: &mut Paths<'_>, net: &Net, profiles: &Profiles, spec: &Collective, hosts: &[HostId]) -> Span {
+fn ideal(
+    paths: &mut Paths<'_>,
+    net: &Net,
+    profiles: &Profiles,
+    spec: &Collective,
+    ends: &[[HostId; 2]],
+) -> Span {
     let schedule = spec.schedule();
-    let arrivals: Vec<Arrival> = (0..schedule.edges())
-        .map(|edge| {
-            let (from, to) = schedule.ends(edge);
-            let [from, to] = [from, to].map(|rank| hosts[rank as usize]);
-            paths.arrival(net, from, to, spec.message_sizes(edge).0, profiles.mtu(from, to))
-        })
-        .collect();
-    if schedule.algorithm() == Algorithm::Tree {
-        return of_trees(&schedule, &arrivals, spec);
+    // Channels have the same ends, unless hosts have several NICs or rings go different ways.
+    let by_channel: Vec<&[[HostId; 2]]> = ends.chunks(schedule.edges() as usize).collect();
+    let alike = by_channel.iter().all(|other| *other == by_channel[0]);
+    let kinds = if alike { &by_channel[..1] } else { &by_channel[..] };
+    let copies = u64::from(spec.channels) / kinds.len() as u64 * u64::from(spec.chunks);
+    let mut links = BTreeMap::new();
+    let mut longest = Span::ZERO;
+    for ends in kinds {
+        let arrivals: Vec<Arrival> = (0..)
+            .zip(*ends)
+            .map(|(edge, [from, to])| {
+                let size = spec.message_sizes(edge).0;
+                paths.arrival(net, *from, *to, size, profiles.mtu(*from, *to))
+            })
+            .collect();
+        longest = longest.max(if schedule.algorithm() == Algorithm::Tree {
+            of_trees(&schedule, &arrivals, copies, &mut links)
+        } else {
+            of_steps(&schedule, &arrivals, copies, &mut links)
+        });
     }
+    let by_link = links.into_values().map(|link| link.busy + link.behind).max();
+    longest.max(by_link.unwrap_or(Span::ZERO))
+}
+
+/// What one way of a NIC's link has to carry.
+#[derive(Clone, Copy)]
+struct Carried {
+    /// How long it is busy.
+    busy: Span,
+    /// How long the last packet is on its way behind that, at least.
+    behind: Span,
+}
+
+/// The ways of links, by their NICs: out of these, and into them.
+type Links = BTreeMap<(HostId, bool), Carried>;
+
+fn carry(links: &mut Links, way: (HostId, bool), busy: Span, behind: Span) {
+    let link = links.entry(way).or_insert(Carried { busy: Span::ZERO, behind: Span::MAX });
+    link.busy += busy;
+    link.behind = link.behind.min(behind);
+}
+
+/// The time of a chunk that is alone, step by step; `links` have all `copies` of it to carry.
+fn of_steps(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut Links) -> Span {
     let ranks = 0..schedule.ranks();
-    let copies = u64::from(spec.channels) * u64::from(spec.chunks);
-    let mut busy = vec![Span::ZERO; hosts.len()];
-    let mut behind = vec![Span::MAX; hosts.len()];
     let mut longest = Span::ZERO;
     // When each rank may send in this step, and in the next.
     let start = |rank: u32| schedule.at_once(rank).next().map(|_| Span::ZERO);
@@ -85,8 +125,7 @@ fn ideal(paths: &mut Paths<'_>, net: &Net, profiles: &Profiles, spec: &Collectiv
             let arrival = arrivals[message.edge as usize];
             let arrived = since + arrival.time;
             longest = longest.max(arrived);
-            busy[at] += arrival.busy * copies;
-            behind[at] = behind[at].min(arrival.behind);
+            carry(links, (arrival.ends[0], false), arrival.busy * copies, arrival.behind);
             if schedule.waits() {
                 // All steps before must have come as well.
                 next[message.to as usize] = ready[message.to as usize].max(Some(arrived));
@@ -94,29 +133,21 @@ fn ideal(paths: &mut Paths<'_>, net: &Net, profiles: &Profiles, spec: &Collectiv
         }
         std::mem::swap(&mut ready, &mut next);
     }
-    let sends = busy.iter().zip(&behind).filter(|(busy, _)| !busy.is_zero());
-    let by_link = sends.map(|(busy, behind)| *busy + *behind).max().unwrap_or(Span::ZERO);
-    longest.max(by_link)
+    longest
 }
 
-/// The same of two trees: the time in which a chunk that is alone goes up the higher of them and comes down, and that in which the
-/// busiest link of a rank has carried all that goes over it.
-fn of_trees(schedule: &Schedule, arrivals: &[Arrival], spec: &Collective) -> Span {
-    let copies = u64::from(spec.channels) * u64::from(spec.chunks);
-    let mut out = vec![Span::ZERO; schedule.ranks() as usize];
-    let mut into = out.clone();
-    for (arrival, edge) in arrivals.iter().zip(0..) {
-        let (from, to) = schedule.ends(edge);
-        out[from as usize] += arrival.busy * copies;
-        into[to as usize] += arrival.taken * copies;
-    }
-    let busiest = out.into_iter().chain(into).max().unwrap_or(Span::ZERO);
+/// The same of two trees: the time in which a chunk that is alone goes up the higher of them and comes down.
+fn of_trees(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut Links) -> Span {
     let behind = arrivals.iter().map(|arrival| arrival.behind).min().unwrap_or(Span::ZERO);
+    for arrival in arrivals {
+        carry(links, (arrival.ends[0], false), arrival.busy * copies, behind);
+        carry(links, (arrival.ends[1], true), arrival.taken * copies, behind);
+    }
     let alone = [false, true].map(|second| {
         let one = OneTree { schedule, tree: schedule.tree(second), second, arrivals };
         one.sum_at(0) + one.all_below(0)
     });
-    alone.into_iter().fold(busiest + behind, Span::max)
+    alone.into_iter().fold(Span::ZERO, Span::max)
 }
 
 /// A chunk that is alone in one of the two trees. A rank has a sum and its total for both of its children at once, on one link each.
@@ -137,10 +168,11 @@ impl OneTree<'_> {
         let sums: Vec<_> =
             self.tree.children(node).map(|child| (self.sum_at(child), self.arrival(child, false))).collect();
         let alone = sums.iter().map(|(ready, sum)| *ready + sum.time).max().unwrap_or(Span::ZERO);
-        // Both come by one link, however they take turns.
+        // Both come by one link, unless there are several, however they take turns.
         let first = sums.iter().map(|(ready, _)| *ready).min().unwrap_or(Span::ZERO);
         let taken = sums.iter().fold(first, |sum, (_, arrival)| sum + arrival.taken);
-        alone.max(taken)
+        let one_link = sums.iter().all(|(_, arrival)| arrival.ends[1] == sums[0].1.ends[1]);
+        if one_link { alone.max(taken) } else { alone }
     }
 
     /// How long after `node` has the total all below it have it at the earliest: the child that gets all of it last does so when its
@@ -151,7 +183,12 @@ impl OneTree<'_> {
             .children(node)
             .map(|child| (self.arrival(child, true), self.all_below(child)))
             .collect();
-        let both = totals.iter().fold(Span::ZERO, |sum, (total, _)| sum + total.busy);
+        let one_link = totals.iter().all(|(total, _)| total.ends[0] == totals[0].0.ends[0]);
+        let both = if one_link {
+            totals.iter().fold(Span::ZERO, |sum, (total, _)| sum + total.busy)
+        } else {
+            Span::ZERO
+        };
         let with_last = |last: usize| {
             let each = totals.iter().enumerate().map(|(place, (total, below))| {
                 let arrived = if place == last { total.time.max(both + total.behind) } else { total.time };

@@ -163,7 +163,7 @@ impl<'a> Simulation<'a> {
         let traffic: Arc<[Traffic]> = scenario.traffic.clone().into();
         let mut fabric = build::fabric(scenario, Arc::clone(&traffic), seed)?;
         let setting = Setting {
-            graph: &scenario.topology.graph,
+            topology: &scenario.topology,
             seed,
             stop,
             packet: build::full_packet(scenario),
@@ -171,7 +171,8 @@ impl<'a> Simulation<'a> {
         };
         alone::refuse_too_long(scenario, &traffic)?;
         let jobs = Jobs::new(&traffic, &setting).map_err(|error| RunError::Impossible(error.to_string()))?;
-        fabric.nics.application.collectives = Collectives::new(&traffic, &setting.jitter_max(), seed);
+        fabric.nics.application.collectives =
+            Collectives::new(&traffic, &scenario.topology.homes, &setting.jitter_max(), seed);
         let Simulated { hosts, application, .. } = &mut fabric.nics;
         application.rpcs = Rpcs::new(scenario, hosts, |host| application.profiles.key(host));
         Ok(Self {
@@ -465,6 +466,7 @@ impl<'a> Simulation<'a> {
             switches: switches.collect(),
             links: links::results(net, graph),
             hosts,
+            several_nics: !self.scenario.topology.homes.is_none(),
             controls,
             programs,
             faults,

@@ -33,6 +33,8 @@ pub(super) struct Paths<'a> {
 /// How a message gets to its destination on an idle network.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
+    /// The NICs at both ends.
+    pub(super) ends: [HostId; 2],
     /// Until all of it has arrived.
     pub(super) time: Span,
     /// How long it keeps the source's link busy.
@@ -134,7 +136,7 @@ impl<'a> Paths<'a> {
         });
         let [time, tail] = [&all, &last].map(|it| self.time(it));
         let behind = tail.saturating_sub(link.busy(&last));
-        Arrival { time, busy: link.busy(&all), taken: to.busy(&all), behind }
+        Arrival { ends: [src, dst], time, busy: link.busy(&all), taken: to.busy(&all), behind }
     }
 
     /// The least time of `frames` on the paths that were looked up.

@@ -14,6 +14,7 @@ use support::{run, star};
 
 mod ets;
 mod losses;
+mod nics;
 mod outages;
 mod paces;
 mod pauses;

@@ -7,7 +7,7 @@ pub static TOPOLOGY: Section = section(
     "topology",
     &[key(
         "kind",
-        "`\"graph\"`, `\"star\"`, `\"dumbbell\"`, `\"tree\"`, `\"leaf-spine\"`, `\"fat-tree\"` or `\"hpcc\"`",
+        "`\"graph\"`, `\"star\"`, `\"dumbbell\"`, `\"tree\"`, `\"leaf-spine\"`, `\"fat-tree\"`, `\"rails\"` or `\"hpcc\"`",
         "required",
         "The shape of the network.",
     )],
@@ -21,7 +21,7 @@ const fn topology(path: &'static str, keys: &'static [Key]) -> Section {
 pub static GRAPH: Section = topology(
     "topology.graph",
     &[
-        key("hosts", HOSTS, "required", "The hosts. Each has exactly one link."),
+        key("hosts", HOSTS, "required", "The hosts. One that has several links has a NIC at each."),
         key("switches", "a list of names", "`[]`", "The switches."),
         key(
             "links",
@@ -131,8 +131,40 @@ pub static FAT_TREE: Section = topology(
     ],
 );
 
+/// GPUs on rails, and in servers.
+pub static RAILS: Section = topology(
+    "topology.rails",
+    &[
+        key("servers", COUNT, "required", "How many servers."),
+        key(
+            "gpus",
+            COUNT,
+            "required",
+            "How many GPUs each of them has; each is a host: `h0`, `h1`, … server by server.",
+        ),
+        key(
+            "servers_per_leaf",
+            COUNT,
+            "`servers`",
+            "How many servers share the leaves of a group, of which each rail has one.",
+        ),
+        key("spines", COUNT, "required", "How many spine switches; each leaf has a link to each."),
+        key("rate", RATE, "required", "The rate of the links between GPUs and leaves."),
+        key("fabric_rate", RATE, "`rate`", "The rate between leaves and spines."),
+        key("delay", DELAY, "required", "How long a bit travels on each link between a GPU and a leaf."),
+        key("fabric_delay", DELAY, "`delay`", "The same between leaves and spines."),
+        key(
+            "scale_up",
+            RATE,
+            "no such links",
+            "The rate of a second link of each GPU, to a switch of its server, `up0`, `up1`, …, as NVLink has.",
+        ),
+        key("scale_up_delay", DELAY, "`delay`", "How long a bit travels there."),
+    ],
+);
+
 /// A topology file of HPCC's simulator.
 pub static HPCC_TOPOLOGY: Section = topology(
     "topology.hpcc",
-    &[key("file", FILE, "required", "A topology file as HPCC's simulator reads it.")],
+    &[key("file", FILE, "required", "A topology file as HPCC's simulator reads it, ASTRA-sim or SimAI.")],
 );

@@ -213,6 +213,13 @@ pub static COLLECTIVE: Section = section(
             "Whether ranks are dealt to `hosts` in order, or at random by the seed.",
         ),
         key(
+            "ranks_per_server",
+            "a whole number, 1 to 65535",
+            "`1`",
+            "So many ranks in a row share a server: the rings of different `channels` enter and leave it by different ones. For `ring`, but of \
+             `broadcast`.",
+        ),
+        key(
             "size",
             "a size, 1B to 1TiB, such as `\"64MB\"`",
             "required",

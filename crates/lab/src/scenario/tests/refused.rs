@@ -110,7 +110,27 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
         ("a link to nowhere", graph(&[link("a", "s"), link("b", "ss")].join("\n"))),
         ("a link to itself", graph(&[link("a", "s"), link("b", "s"), link("s", "s")].join("\n"))),
         ("a host without a link", graph(&link("a", "s"))),
-        ("a host with two links", graph(&[link("a", "s"), link("b", "s"), link("a", "b")].join("\n"))),
+        (
+            "a NIC that is named as a host",
+            graph(&[link("a", "s"), link("b", "s"), link("a", "b")].join("\n")).replace(
+                PERMUTATION,
+                "[[traffic]]\nkind = \"flows\"\nflows = [{ src = \"a.1\", dst = \"b\", size = 1 }]\n",
+            ),
+        ),
+        (
+            "requests to a host with two NICs",
+            graph(&[link("a", "s"), link("b", "s"), link("a", "b")].join("\n")).replace(
+                PERMUTATION,
+                "[[traffic]]\nkind = \"rpc\"\nserver = \"a\"\nrequest = 64\ncount = 1\n",
+            ),
+        ),
+        (
+            "a delay of no links",
+            star(PERMUTATION).replace(
+                "\"star\"\nhosts = 4",
+                "\"rails\"\nservers = 2\ngpus = 2\nspines = 1\nscale_up_delay = \"1us\"",
+            ),
+        ),
         (
             "a host without a route",
             graph(&[link("a", "s"), link("b", "t")].join("\n")).replace("[\"s\"]", "[\"s\", \"t\"]"),

@@ -48,6 +48,7 @@ impl Reading<'_> {
             operation,
             algorithm: table.word("algorithm", &ALGORITHMS)?.unwrap_or(operation.algorithms()[0]),
             ranks,
+            per_server: table.count("ranks_per_server", 1..=65_535)?.unwrap_or(1),
             shuffled: table.word("placement", &PLACEMENTS)?.unwrap_or(false),
             size: table.require("size", table.bytes("size", 1..=SIZE_MAX)?)?,
             channels: table.count("channels", 1..=256)?.unwrap_or(1),
@@ -103,6 +104,7 @@ mod tests {
             operation: Operation::AllGather,
             algorithm: Algorithm::HalvingDoubling,
             ranks: vec![HostId(1), HostId(0)],
+            per_server: 1,
             shuffled: true,
             size: Bytes(4096),
             channels: 2,
@@ -121,6 +123,16 @@ mod tests {
         let sum = "operation = \"all-reduce\"\nsize = \"1MB\"\n";
         for (lines, message, remedy) in [
             (format!("{sum}hosts = [\"h0\"]\n"), "a collective among 1 hosts", "list more `hosts`"),
+            (
+                format!("{sum}ranks_per_server = 3\n"),
+                "4 ranks are not divided evenly into servers of 3",
+                "list a multiple of 3 `hosts`",
+            ),
+            (
+                format!("{sum}algorithm = \"tree\"\nranks_per_server = 2\n"),
+                "`all-reduce` by `tree` has no rings through servers",
+                "leave it out",
+            ),
             (
                 format!("{sum}hosts = [\"h0\", \"h1\", \"h0\"]\n"),
                 "`h0` has two ranks",

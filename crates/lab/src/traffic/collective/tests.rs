@@ -7,6 +7,7 @@ fn collective(operation: Operation, algorithm: Algorithm, ranks: u16) -> Collect
         operation,
         algorithm,
         ranks: (0..ranks).map(HostId).collect(),
+        per_server: 1,
         shuffled: false,
         size: Bytes(1 << 20),
         channels: 1,
@@ -227,4 +228,40 @@ fn what_cannot_be_done_is_refused_with_what_helps() {
     );
     let long = told(&|it| it.size = Bytes(18 << 30));
     assert_eq!(long, "messages of 3GiB, and 1GiB is the most; set `chunks` to 3 or more");
+}
+
+#[test]
+fn rings_of_channels_go_from_server_to_server_on_every_rail_alike() {
+    for (per_server, servers) in [(1, 5), (4, 4), (8, 2), (3, 3)] {
+        let ranks = per_server * servers;
+        let channels = 2 * per_server;
+        let one = Collective {
+            per_server,
+            channels,
+            ..collective(Operation::AllReduce, Algorithm::Ring, u16::try_from(ranks).unwrap())
+        };
+        one.check().unwrap();
+        let mut left = BTreeMap::<u32, u32>::new();
+        for channel in 0..channels {
+            let order: Vec<u32> = (0..ranks).map(|place| one.rank_at(channel, place)).collect();
+            let back: Vec<u32> = order.iter().map(|rank| one.place_of(channel, *rank)).collect();
+            assert!(back.into_iter().eq(0..ranks), "{per_server} {channel} {order:?}");
+            let next = order.iter().cycle().skip(1);
+            for (from, to) in
+                order.iter().zip(next).filter(|(from, to)| *from / per_server != *to / per_server)
+            {
+                // The last server of an odd number is left on another rail than the first is entered on.
+                let closes = *to / per_server == 0 && servers % 2 == 1 && per_server > 1;
+                assert_eq!(from % per_server == to % per_server, !closes, "{from} to {to} of {order:?}");
+                *left.entry(*from).or_default() += 1;
+            }
+        }
+        assert!(left.len() == ranks as usize && left.values().all(|times| *times == 2), "{left:?}");
+    }
+}
+
+#[test]
+fn channels_of_one_order_are_as_without_servers() {
+    let plain = collective(Operation::AllGather, Algorithm::Direct, 6);
+    assert!((0..6).all(|rank| plain.rank_at(3, rank) == rank && plain.place_of(3, rank) == rank));
 }

@@ -9,6 +9,7 @@ use crate::traffic::collective::{Collective, Schedule};
 use crate::traffic::{Job, JobId, Traffic};
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
+use roci_fabric::topology::Homes;
 use roci_nic::Host;
 use roci_transport::{Completion, Operation, RecvRequest, SendRequest, Status, Tail};
 use roci_units::{Instant, Random, Span};
@@ -25,15 +26,18 @@ pub(in crate::world) struct Collectives {
     groups: Vec<Option<Box<Group>>>,
     /// When ranks begin an iteration: when, which table and which rank.
     due: BinaryHeap<Reverse<(Instant, u32, u32)>>,
+    homes: Homes,
 }
 
 /// One collective under way.
 struct Group {
     spec: Collective,
     schedule: Schedule,
-    /// The host of each rank.
+    /// The host of each rank; of one with several NICs the first of these.
     hosts: Vec<HostId>,
-    /// Of each queue pair, by its number, the place among the flows that are alive.
+    /// Of each queue pair, by its number, the NICs at its ends.
+    ends: Vec<[HostId; 2]>,
+    /// Of each the place among the flows that are alive.
     places: Vec<u32>,
     /// How many of them are connected.
     connected: usize,
@@ -90,14 +94,14 @@ struct Outcome {
 }
 
 impl Collectives {
-    /// Those of `traffic`, whose ranks on each host begin up to `jitter_max` late.
-    pub(in crate::world) fn new(traffic: &[Traffic], jitter_max: &[Span], seed: u64) -> Self {
+    /// Those of `traffic`, whose ranks on each host begin up to `jitter_max` late; hosts have NICs as in `homes`.
+    pub(in crate::world) fn new(traffic: &[Traffic], homes: &Homes, jitter_max: &[Span], seed: u64) -> Self {
         let group = |(table, traffic): (u64, &Traffic)| {
             let Traffic::Collective(spec) = traffic else { return None };
             let jitter = Random::new(seed, JITTER_STREAMS + table);
             Some(Box::new(Group::new(spec, jitter_max, jitter)))
         };
-        Self { groups: (0..).zip(traffic).map(group).collect(), due: BinaryHeap::new() }
+        Self { groups: (0..).zip(traffic).map(group).collect(), due: BinaryHeap::new(), homes: homes.clone() }
     }
 
     /// When ranks begin next.
@@ -105,15 +109,15 @@ impl Collectives {
         self.due.peek().map_or(Instant::NEVER, |Reverse((at, ..))| *at)
     }
 
-    /// The tables that are collectives, with the host of each rank where all are connected.
-    pub(in crate::world) fn ranks(&self) -> impl Iterator<Item = (&Collective, Option<&[HostId]>)> {
+    /// The tables that are collectives, with the NICs at the ends of each queue pair where all are connected.
+    pub(in crate::world) fn ends(&self) -> impl Iterator<Item = (&Collective, Option<&[[HostId; 2]]>)> {
         self.groups.iter().flatten().map(|group| {
-            let hosts = (group.connected == group.places.len()).then_some(&group.hosts[..]);
-            (&group.spec, hosts)
+            let ends = (group.connected == group.places.len()).then_some(&group.ends[..]);
+            (&group.spec, ends)
         })
     }
 
-    /// What became of them; `ideals` are those of [`Collectives::ranks`].
+    /// What became of them; `ideals` are those of [`Collectives::ends`].
     pub(in crate::world) fn results(&self, ideals: &[Option<Span>]) -> Vec<CollectiveResult> {
         let groups =
             self.groups.iter().enumerate().filter_map(|(table, group)| Some((table, group.as_ref()?)));
@@ -137,7 +141,8 @@ impl Collectives {
     pub(super) fn connect(&mut self, now: Instant, job: &Job, place: u32) -> (u64, u64) {
         let table = job.id.traffic;
         let group = self.groups[table as usize].as_mut().expect("such jobs come from collectives");
-        let answer = group.connect(job, place);
+        let hosts = [job.src, job.dst].map(|nic| self.homes.host(nic));
+        let answer = group.connect(job, hosts, place);
         if group.connected == group.places.len() {
             self.begin(now, table);
         }
@@ -166,6 +171,7 @@ impl Group {
         let (ranks, pairs) = (schedule.ranks() as usize, spec.queue_pairs() as usize);
         Self {
             hosts: spec.ranks.clone(),
+            ends: vec![[HostId(0); 2]; pairs],
             places: vec![0; pairs],
             connected: 0,
             coming: vec![spec.messages(); pairs],
@@ -187,12 +193,14 @@ impl Group {
         }
     }
 
-    fn connect(&mut self, job: &Job, place: u32) -> (u64, u64) {
+    fn connect(&mut self, job: &Job, hosts: [HostId; 2], place: u32) -> (u64, u64) {
         let number = job.id.number;
         let (channel, edge) = (number / self.schedule.edges(), number % self.schedule.edges());
         let (from, to) = self.schedule.ends(edge);
-        self.hosts[from as usize] = job.src;
-        self.hosts[to as usize] = job.dst;
+        for (place, host) in [from, to].into_iter().zip(hosts) {
+            self.hosts[self.spec.rank_at(channel, place) as usize] = host;
+        }
+        self.ends[number as usize] = [job.src, job.dst];
         self.places[number as usize] = place;
         self.connected += 1;
         if self.octets.0 != channel {
@@ -211,9 +219,10 @@ impl Group {
     }
 
     fn begin(&mut self, start: Instant) {
-        let parts = parts(&self.spec) as u64;
+        let channels = 0..self.spec.channels;
         for (missing, rank) in self.missing.iter_mut().zip(0..) {
-            *missing = u64::from(self.schedule.receives(rank)) * parts;
+            let of = |channel| u64::from(self.schedule.receives(self.spec.place_of(channel, rank)));
+            *missing = channels.clone().map(of).sum::<u64>() * u64::from(self.spec.chunks);
         }
         self.received.fill(0);
         self.begun.fill(false);
@@ -224,7 +233,7 @@ impl Group {
 
     /// The message of `rank` in `step`, if there is one.
     fn post(&self, rank: u32, channel: u32, step: u32, chunk: u32) -> Option<Post> {
-        let message = self.schedule.message(rank, step)?;
+        let message = self.schedule.message(self.spec.place_of(channel, rank), step)?;
         let octets = self.spec.octets(channel, chunk, &message.shards);
         Some(Post {
             place: self.places[(channel * self.schedule.edges() + message.edge) as usize],
@@ -237,14 +246,14 @@ impl Group {
     fn follows(&mut self, rank: u32, arrived: Arrived) -> Range<u32> {
         let Arrived { channel, step, chunk } = arrived;
         let of_rank = rank as usize * parts(&self.spec) + (channel * self.spec.chunks + chunk) as usize;
-        let place = if self.schedule.keeps_received() { of_rank } else { 0 };
-        self.schedule.follows(rank, &mut self.received[place], step)
+        let received = if self.schedule.keeps_received() { of_rank } else { 0 };
+        self.schedule.follows(self.spec.place_of(channel, rank), &mut self.received[received], step)
     }
 
     /// A message has arrived by queue pair `number`.
     fn arrive(&mut self, now: Instant, number: u32, tag: u32) -> Outcome {
         let (channel, edge) = (number / self.schedule.edges(), number % self.schedule.edges());
-        let (_, rank) = self.schedule.ends(edge);
+        let rank = self.spec.rank_at(channel, self.schedule.ends(edge).1);
         let (step, chunk) = (tag / self.spec.chunks, tag % self.spec.chunks);
         let arrived = Arrived { channel, step, chunk };
         self.steps[step as usize] = (now, rank);
@@ -302,8 +311,9 @@ impl Driver {
         while let Some((table, rank)) = self.collectives.take_due(now) {
             let Some(mut group) = self.collectives.groups[table as usize].take() else { continue };
             let over = self.begin_rank(now, hosts, &mut group, rank);
-            let host = group.hosts[rank as usize];
-            hosts[at(host)].poke(net, host);
+            for nic in self.collectives.homes.nics(group.hosts[rank as usize]) {
+                hosts[at(nic)].poke(net, nic);
+            }
             self.keep(net, table, group, over);
         }
     }
@@ -311,10 +321,13 @@ impl Driver {
     /// Whether the iteration is over then.
     fn begin_rank(&mut self, now: Instant, hosts: &mut [Host], group: &mut Group, rank: u32) -> bool {
         group.begun[rank as usize] = true;
-        for step in group.schedule.at_once(rank) {
+        let firsts = |channel| group.schedule.at_once(group.spec.place_of(channel, rank)).collect::<Vec<_>>();
+        let firsts: Vec<Vec<u32>> = (0..group.spec.kinds()).map(firsts).collect();
+        for nth in 0..firsts.iter().map(Vec::len).max().unwrap_or(0) {
             for chunk in 0..group.spec.chunks {
                 for channel in 0..group.spec.channels {
-                    if let Some(post) = group.post(rank, channel, step, chunk) {
+                    let first = firsts[(channel % group.spec.kinds()) as usize].get(nth);
+                    if let Some(post) = first.and_then(|step| group.post(rank, channel, *step, chunk)) {
                         self.post_part(now, hosts, &post);
                     }
                 }
@@ -398,8 +411,13 @@ impl Driver {
         let (Status::Success, Tail::Immediate(tag)) = (completion.status, completion.tail) else { return };
         let Some(mut group) = self.collectives.groups[table as usize].take() else { return };
         let now = net.now();
+        let heard = live.dst;
         let Outcome { rank, arrived, steps, last, over } = group.arrive(now, number, tag);
         self.post_steps(now, hosts, &group, rank, arrived, steps);
+        // The NIC that has brought it goes on by itself.
+        for nic in self.collectives.homes.nics(group.hosts[rank as usize]).filter(|nic| *nic != heard) {
+            hosts[at(nic)].poke(net, nic);
+        }
         self.keep(net, table, group, over);
         if last && sent {
             self.end_part(net, hosts, place, Status::Success);

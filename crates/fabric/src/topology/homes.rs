@@ -1,0 +1,227 @@
+//! Hosts with several links, each of which has a NIC at each of them.
+//!
+//! A [`Graph`] knows NICs alone: what it calls a host has one link. Where hosts have several, their first NICs come first in it, in
+//! the order of hosts, and the others after all of these; so a host and its first NIC have the same number.
+
+use super::check::{NICS_MAX, check_hosts, check_links, check_names, counts, host_count};
+use super::ports::Ports;
+use super::{Topology, TopologyError, check, node_index};
+use crate::graph::{Graph, Link, NodeId};
+use crate::packet::HostId;
+use roci_units::BitsPerSec;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which NICs belong to one host; of a network where each has one, nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Homes {
+    /// The names of the hosts.
+    names: Vec<String>,
+    /// The NICs of hosts that have several, but for their first.
+    more: BTreeMap<u16, Vec<HostId>>,
+    /// The hosts of these other NICs, in the order of their numbers.
+    of_others: Vec<HostId>,
+}
+
+impl Homes {
+    /// Whether each host has one NIC.
+    pub fn is_none(&self) -> bool {
+        self.more.is_empty()
+    }
+
+    /// The NICs of `host`, in the order of its links.
+    pub fn nics(&self, host: HostId) -> impl Iterator<Item = HostId> {
+        std::iter::once(host).chain(self.more.get(&host.0).into_iter().flatten().copied())
+    }
+
+    /// The host that `nic` belongs to.
+    pub fn host(&self, nic: HostId) -> HostId {
+        match usize::from(nic.0).checked_sub(self.names.len()) {
+            Some(place) if !self.names.is_empty() => self.of_others[place],
+            _ => nic,
+        }
+    }
+}
+
+impl Topology {
+    /// The network of `graph`, in which hosts may have several links; there the NICs of host `h0` are called `h0.0`, `h0.1`, … in the
+    /// order of its links.
+    ///
+    /// # Errors
+    /// What [`check`](super::check()) refuses, and two hosts that no path joins from any NIC of the one to any of the other.
+    pub fn of(graph: Graph) -> Result<Self, TopologyError> {
+        counts(&graph)?;
+        check_names(&graph)?;
+        check_links(&graph)?;
+        let ports = Ports::of(&graph);
+        let links = |host: usize| ports.of_node(NodeId(node_index(host))).len();
+        let hosts = graph.hosts.len();
+        if (0..hosts).all(|host| links(host) <= 1) {
+            check(&graph)?;
+            return Ok(Self { graph, ..Self::default() });
+        }
+        if let Some(host) = (0..hosts).find(|host| links(*host) > NICS_MAX) {
+            return Err(TopologyError::TooManyNics { host: graph.hosts[host].clone(), links: links(host) });
+        }
+        let nics = host_count((0..hosts).map(|host| links(host).max(1) as u64).sum())?;
+        let mut homes = Homes { names: graph.hosts.clone(), ..Homes::default() };
+        let mut names = graph.hosts;
+        for (number, host) in (0u16..).zip(0..hosts).filter(|(_, host)| links(*host) > 1) {
+            names[host] = format!("{}.0", homes.names[host]);
+            for link in 1..links(host) {
+                homes.more.entry(number).or_default().push(HostId(narrow(names.len())));
+                homes.of_others.push(HostId(number));
+                names.push(format!("{}.{link}", homes.names[host]));
+            }
+        }
+        let mut taken = vec![0usize; hosts];
+        let mut place = |node: NodeId| {
+            let Some(taken) = taken.get_mut(node.0 as usize) else {
+                return NodeId(node.0 + nics - node_index(hosts));
+            };
+            *taken += 1;
+            let host = HostId(narrow(node.0 as usize));
+            NodeId(homes.nics(host).nth(*taken - 1).unwrap_or(host).0.into())
+        };
+        let moved = |link: Link| Link { a: place(link.a), b: place(link.b), ..link };
+        let links = graph.links.into_iter().map(moved).collect();
+        let graph = Graph { hosts: names, switches: graph.switches, links };
+        check_names(&graph)?;
+        let ports = Ports::of(&graph);
+        check_hosts(&graph, &ports)?;
+        let topology = Self { graph, homes, ..Self::default() };
+        topology.check_reach(&topology.islands(&ports))?;
+        Ok(topology)
+    }
+
+    /// The names of the hosts, in their order; [`Graph::hosts`] has those of NICs where hosts have several.
+    pub fn hosts(&self) -> &[String] {
+        if self.homes.is_none() { &self.graph.hosts } else { &self.homes.names }
+    }
+
+    /// What each host can send: of one with several NICs, those that reach the most others together. So links within a server, be they
+    /// ever so fast, are no part of what its hosts send into the network.
+    pub fn capacities(&self) -> Vec<BitsPerSec> {
+        let rates = self.graph.host_rates();
+        if self.homes.is_none() {
+            return rates;
+        }
+        let islands = self.islands(&Ports::of(&self.graph));
+        let mut sizes = vec![0u32; islands.iter().max().map_or(0, |last| *last as usize + 1)];
+        for nic in 0..self.graph.hosts.len() {
+            sizes[islands[nic] as usize] += 1;
+        }
+        let reach = |nic: HostId| sizes[islands[usize::from(nic.0)] as usize];
+        let of_host = |host: HostId| {
+            let most = self.homes.nics(host).map(reach).max();
+            let widest = self.homes.nics(host).filter(|nic| Some(reach(*nic)) == most);
+            BitsPerSec(widest.map(|nic| rates[usize::from(nic.0)].0).sum())
+        };
+        (0u16..).take(self.hosts().len()).map(|host| of_host(HostId(host))).collect()
+    }
+
+    /// For each node the number of the part of the network that it is in, where nothing joins NICs of one host.
+    fn islands(&self, ports: &Ports) -> Vec<u32> {
+        const NONE: u32 = u32::MAX;
+        let mut islands = vec![NONE; self.graph.hosts.len() + self.graph.switches.len()];
+        let mut count = 0;
+        for start in 0..islands.len() {
+            if islands[start] != NONE {
+                continue;
+            }
+            islands[start] = count;
+            let mut open = vec![NodeId(node_index(start))];
+            while let Some(node) = open.pop() {
+                for port in ports.of_node(node) {
+                    let island = &mut islands[port.peer.0 as usize];
+                    if *island == NONE {
+                        *island = count;
+                        open.push(port.peer);
+                    }
+                }
+            }
+            count += 1;
+        }
+        islands
+    }
+
+    fn check_reach(&self, islands: &[u32]) -> Result<(), TopologyError> {
+        let mut known: BTreeMap<BTreeSet<u32>, usize> = BTreeMap::new();
+        for (number, host) in (0u16..).zip(0..self.hosts().len()) {
+            let of_nic = |nic: HostId| islands[usize::from(nic.0)];
+            known.entry(self.homes.nics(HostId(number)).map(of_nic).collect()).or_insert(host);
+        }
+        // In most networks there is a part that all are in.
+        let mut everywhere = known.keys().next().cloned().unwrap_or_default();
+        everywhere.retain(|island| known.keys().all(|of_host| of_host.contains(island)));
+        if !everywhere.is_empty() {
+            return Ok(());
+        }
+        for (one, from) in &known {
+            if let Some((_, to)) = known.iter().find(|(other, _)| one.is_disjoint(other)) {
+                let [from, to] = [from.min(to), from.max(to)].map(|host| self.hosts()[*host].clone());
+                return Err(TopologyError::Unreachable { from, to });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "numbers of hosts and NICs have 16 bits")]
+const fn narrow(place: usize) -> u16 {
+    place as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Explicit, NamedLink};
+    use roci_units::Span;
+
+    fn network(pairs: &[(&str, &str)]) -> Result<Topology, TopologyError> {
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let link = |&(a, b): &(&str, &str)| NamedLink {
+            a: a.into(),
+            b: b.into(),
+            rate: BitsPerSec::from_gbps(if b == "fast" { 800 } else { 100 }),
+            delay: Span::from_micros(1),
+        };
+        let links = pairs.iter().map(link).collect();
+        Explicit { hosts: named(&["a", "b", "c"]), switches: named(&["s", "t", "fast"]), links }.build()
+    }
+
+    #[test]
+    fn a_host_has_a_nic_at_each_of_its_links_and_the_number_of_its_first() {
+        let pairs = [("a", "s"), ("a", "t"), ("b", "t"), ("c", "s"), ("s", "t"), ("c", "t"), ("c", "t")];
+        let topology = network(&pairs).unwrap();
+        assert_eq!(topology.hosts(), ["a", "b", "c"]);
+        assert_eq!(topology.graph.hosts, ["a.0", "b", "c.0", "a.1", "c.1", "c.2"]);
+        let ends: Vec<_> = topology.graph.links.iter().map(|link| (link.a.0, link.b.0)).collect();
+        assert_eq!(ends, [(0, 6), (3, 7), (1, 7), (2, 6), (6, 7), (4, 7), (5, 7)]);
+        let homes = &topology.homes;
+        let nics = |host| homes.nics(HostId(host)).map(|nic| nic.0).collect::<Vec<_>>();
+        assert_eq!((nics(0), nics(1), nics(2)), (vec![0, 3], vec![1], vec![2, 4, 5]));
+        let hosts: Vec<u16> = (0..6).map(|nic| homes.host(HostId(nic)).0).collect();
+        assert_eq!(hosts, [0, 1, 2, 0, 2, 2]);
+    }
+
+    #[test]
+    fn hosts_reach_one_another_by_some_nic_or_are_refused() {
+        // A ring of three islands: each two hosts share one, and there is none that all are in.
+        let ring = [("a", "s"), ("b", "s"), ("b", "t"), ("c", "t"), ("c", "fast"), ("a", "fast")];
+        assert!(network(&ring).is_ok());
+        let apart = network(&[("a", "s"), ("b", "s"), ("b", "t"), ("c", "t"), ("a", "fast")]);
+        assert_eq!(
+            apart.unwrap_err(),
+            TopologyError::Unreachable { from: "a".to_owned(), to: "c".to_owned() }
+        );
+    }
+
+    #[test]
+    fn what_hosts_send_into_the_network_counts_the_nics_that_reach_most() {
+        let gbps = BitsPerSec::from_gbps;
+        let within = [("a", "s"), ("b", "s"), ("c", "s"), ("a", "fast"), ("b", "fast")];
+        assert_eq!(network(&within).unwrap().capacities(), [gbps(100); 3]);
+        let twice = [("a", "s"), ("a", "t"), ("b", "s"), ("b", "t"), ("c", "s"), ("s", "t")];
+        assert_eq!(network(&twice).unwrap().capacities(), [gbps(200), gbps(200), gbps(100)]);
+    }
+}

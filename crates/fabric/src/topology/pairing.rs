@@ -1,0 +1,170 @@
+//! By which of their NICs two hosts talk, where they have several.
+
+use super::homes::Homes;
+use super::ports::Ports;
+use super::{Topology, node_index};
+use crate::graph::NodeId;
+use crate::packet::HostId;
+use std::collections::BTreeMap;
+
+/// Chooses the NICs of connections: of all pairs with the fewest links between them that whose two NICs have the fewest connections.
+#[derive(Clone, Debug)]
+pub struct Pairing {
+    homes: Homes,
+    /// How many NICs there are.
+    nics: usize,
+    ports: Ports,
+    /// How many links each switch is away from those that were asked for, over switches alone; what no path leads to is left out.
+    away: BTreeMap<u32, BTreeMap<u32, u32>>,
+    /// How many connections each NIC has been chosen for.
+    chosen: Vec<u64>,
+}
+
+impl Pairing {
+    /// Of the hosts of `topology`; `None` where each has one NIC.
+    pub fn of(topology: &Topology) -> Option<Self> {
+        let nics = topology.graph.hosts.len();
+        (!topology.homes.is_none()).then(|| Self {
+            homes: topology.homes.clone(),
+            nics,
+            ports: Ports::of(&topology.graph),
+            away: BTreeMap::new(),
+            chosen: vec![0; nics],
+        })
+    }
+
+    /// The NICs of a connection between `hosts`; each that is asked for counts from then on.
+    pub fn choose(&mut self, hosts: [HostId; 2]) -> [HostId; 2] {
+        let nearest = self.nearest(hosts);
+        let connections =
+            |nics: &[HostId; 2]| nics.map(|nic| self.chosen[usize::from(nic.0)]).iter().sum::<u64>();
+        let least = nearest.into_iter().min_by_key(connections).unwrap_or(hosts);
+        for nic in least {
+            self.chosen[usize::from(nic.0)] += 1;
+        }
+        least
+    }
+
+    /// All pairs of NICs of `hosts` with the fewest links between them: those that [`Pairing::choose`] chooses from.
+    pub fn nearest(&mut self, hosts: [HostId; 2]) -> Vec<[HostId; 2]> {
+        let [from, to] = hosts.map(|host| self.homes.nics(host).collect::<Vec<_>>());
+        let mut nearest = (u32::MAX, Vec::new());
+        for (a, b) in from.iter().flat_map(|a| to.iter().map(move |b| (*a, *b))) {
+            let Some(links) = self.distance(a, b) else { continue };
+            if links < nearest.0 {
+                nearest = (links, Vec::new());
+            }
+            if links == nearest.0 {
+                nearest.1.push([a, b]);
+            }
+        }
+        nearest.1
+    }
+
+    /// How many links lie between the nodes that two NICs are linked to, or less where these are linked to one another.
+    fn distance(&mut self, a: HostId, b: HostId) -> Option<u32> {
+        let [at_a, at_b] = [a, b].map(|nic| self.peer(NodeId(nic.0.into())));
+        if at_a == NodeId(b.0.into()) {
+            return Some(0);
+        }
+        if [at_a, at_b].iter().any(|node| (node.0 as usize) < self.nics) {
+            return None;
+        }
+        if !self.away.contains_key(&at_b.0) {
+            let away = self.distances(at_b);
+            self.away.insert(at_b.0, away);
+        }
+        self.away[&at_b.0].get(&at_a.0).map(|links| links + 1)
+    }
+
+    fn peer(&self, nic: NodeId) -> NodeId {
+        self.ports.of_node(nic)[0].peer
+    }
+
+    fn distances(&self, to: NodeId) -> BTreeMap<u32, u32> {
+        let mut away = BTreeMap::from([(to.0, 0)]);
+        let mut open = vec![to];
+        let mut head = 0;
+        while let Some(&node) = open.get(head) {
+            head += 1;
+            let links = away[&node.0] + 1;
+            for port in self.ports.of_node(node).iter().filter(|port| port.peer.0 >= node_index(self.nics)) {
+                away.entry(port.peer.0).or_insert_with(|| {
+                    open.push(port.peer);
+                    links
+                });
+            }
+        }
+        away
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Explicit, NamedLink, Rails};
+    use roci_units::{BitsPerSec, Span};
+
+    fn rails(scale_up: bool) -> Topology {
+        let (fast, delay) = (BitsPerSec::from_gbps(3600), Span::from_nanos(100));
+        let rate = BitsPerSec::from_gbps(400);
+        let rails = Rails {
+            servers: 6,
+            gpus: 4,
+            servers_per_leaf: 4,
+            spines: 2,
+            rate,
+            fabric_rate: None,
+            delay: Span::from_micros(1),
+            scale_up: scale_up.then_some((fast, delay)),
+        };
+        rails.build().unwrap()
+    }
+
+    #[test]
+    fn where_each_host_has_one_nic_there_is_nothing_to_choose() {
+        assert!(Pairing::of(&rails(false)).is_none());
+    }
+
+    #[test]
+    fn two_gpus_of_a_server_talk_within_it_and_others_over_their_rails() {
+        let topology = rails(true);
+        let mut pairing = Pairing::of(&topology).unwrap();
+        let mut names = |a, b| {
+            pairing
+                .choose([HostId(a), HostId(b)])
+                .map(|nic| topology.graph.hosts[usize::from(nic.0)].as_str())
+        };
+        assert_eq!(names(0, 3), ["h0.1", "h3.1"]);
+        assert_eq!(names(0, 4), ["h0.0", "h4.0"], "the same place in the next server");
+        assert_eq!(names(0, 5), ["h0.0", "h5.0"], "another one");
+        assert_eq!(names(0, 20), ["h0.0", "h20.0"], "behind other leaves");
+    }
+
+    #[test]
+    fn connections_are_spread_over_nics_at_both_ends() {
+        let hosts = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+        let link = |host: &String, switch: &str| NamedLink {
+            a: host.clone(),
+            b: switch.to_owned(),
+            rate: BitsPerSec::from_gbps(100),
+            delay: Span::from_micros(1),
+        };
+        let links = hosts.iter().flat_map(|host| ["s", "t"].map(|switch| link(host, switch))).collect();
+        let switches = vec!["s".to_owned(), "t".to_owned()];
+        let topology = Explicit { hosts, switches, links }.build().unwrap();
+        let mut pairing = Pairing::of(&topology).unwrap();
+        let mut taken = [0; 8];
+        for (a, b) in (0..4).flat_map(|a| (0..4).map(move |b| (a, b))).filter(|(a, b)| a != b) {
+            for _ in 0..2 {
+                let [from, to] = pairing.choose([HostId(a), HostId(b)]);
+                assert_eq!([from, to].map(|nic| topology.homes.host(nic)), [HostId(a), HostId(b)]);
+                // No link joins the switches.
+                assert_eq!(from.0 < 4, to.0 < 4);
+                taken[usize::from(from.0)] += 1;
+                taken[usize::from(to.0)] += 1;
+            }
+        }
+        assert_eq!(taken, [6; 8]);
+    }
+}

@@ -1,0 +1,139 @@
+//! Hosts with several NICs: which of them carries what.
+
+use super::support::run;
+use roci_lab::results::{FlowStatus, Results};
+use std::collections::BTreeMap;
+
+const SERVERS: &str = r#"
+    [topology]
+    kind = "rails"
+    servers = 4
+    gpus = 4
+    servers_per_leaf = 2
+    spines = 2
+    rate = "100Gb/s"
+    delay = "500ns"
+    scale_up = "900Gb/s"
+    scale_up_delay = "100ns"
+    [nic]
+    mtu = 4096
+    [transport]
+    control = "none"
+    [switch.pfc]
+"#;
+
+/// Octets that each way of each link carried.
+fn carried(results: &Results) -> BTreeMap<&str, u64> {
+    results.links.iter().map(|link| (link.name.as_str(), link.tx_bytes)).collect()
+}
+
+fn with(rest: &str) -> String {
+    format!("{SERVERS}\n[[traffic]]\n{rest}")
+}
+
+#[test]
+fn what_stays_within_a_server_takes_its_own_links_and_what_leaves_it_the_rail() {
+    let text = with(
+        "kind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h3\", size = \"1MB\" }, \
+        { src = \"h0\", dst = \"h4\", size = \"1MB\" }, { src = \"h1\", dst = \"h15\", size = \"1MB\", op = \"read\" }]",
+    );
+    let results = run(&text, &[]);
+    let ends = |flow: usize| [results.flows[flow].src, results.flows[flow].dst].map(|nic| results.host(nic));
+    assert_eq!([0, 1, 2].map(ends), [["h0.1", "h3.1"], ["h0.0", "h4.0"], ["h1.0", "h15.0"]]);
+    for flow in &results.flows {
+        assert_eq!(flow.status, FlowStatus::OK);
+        let over = flow.slowdown().unwrap();
+        assert!((1.0..1.001).contains(&over), "{over} {flow:?}");
+    }
+    let carried = carried(&results);
+    assert!(carried["up0>h3.1"] > 1_000_000 && carried["leaf0>h4.0"] > 1_000_000);
+    assert!(carried["h15.0>leaf7"] > 1_000_000, "the octets of a READ come from there");
+}
+
+#[test]
+fn rings_of_several_channels_keep_to_rails_and_fill_all_of_them() {
+    let ring = with(
+        "kind = \"collective\"\noperation = \"all-reduce\"\nsize = \"16MiB\"\nchannels = 4\nchunks = 4\nranks_per_server = 4",
+    );
+    let results = run(&ring, &[]);
+    let one = &results.collectives[0];
+    let time = one.iterations[0].end.since(one.iterations[0].start).as_secs_f64();
+    let over = one.over_ideal(time).unwrap();
+    assert!((1.0..1.08).contains(&over), "{over}");
+    let carried = carried(&results);
+    // Each way of each NIC on the rails carries the same payload, 30 sixteenths of the data of one of four channels, in frames, and
+    // acknowledgements of as much the other way.
+    let of_rails = (0..16).flat_map(|host| {
+        let leaf = host / 8 * 4 + host % 4;
+        [format!("h{host}.0>leaf{leaf}"), format!("leaf{leaf}>h{host}.0")]
+    });
+    let payload = 30 * (16u64 << 20) / 16 / 4;
+    for link in of_rails {
+        let octets = carried[link.as_str()];
+        assert!((payload..payload * 104 / 100).contains(&octets), "{link} {octets} {payload}");
+    }
+    // With two groups of servers, half of the ways between servers lead over a spine, and those stay on their rail.
+    let up =
+        |leaf: u32| (0..2).map(|spine| carried[format!("leaf{leaf}>spine{spine}").as_str()]).sum::<u64>();
+    assert!(
+        (0..8).all(|leaf| up(leaf) > payload),
+        "each leaf has one neighbour behind the spines in two of four rings"
+    );
+    // In one order for all, a single NIC of each server carries all that leaves it.
+    let alike = run(&ring, &[("traffic.0.ranks_per_server", "1")]);
+    let slow = &alike.collectives[0];
+    let ratio = slow.iterations[0].end.since(slow.iterations[0].start).as_secs_f64() / time;
+    assert!((3.5..6.0).contains(&ratio), "{ratio}");
+    assert!(self::carried(&alike)["h0.0>leaf0"] < 1_000_000, "{ratio}");
+}
+
+#[test]
+fn a_tree_and_an_all_to_all_are_no_faster_than_their_ideal_on_several_nics() {
+    for (operation, algorithm) in [
+        ("all-reduce", "tree"),
+        ("all-to-all", "direct"),
+        ("all-gather", "direct"),
+        ("reduce-scatter", "halving-doubling"),
+    ] {
+        let text = with(&format!(
+            "kind = \"collective\"\noperation = \"{operation}\"\nalgorithm = \"{algorithm}\"\nsize = \"4MiB\"\nchannels = 2\nchunks = 2"
+        ));
+        let results = run(&text, &[]);
+        let one = &results.collectives[0];
+        let time = one.iterations[0].end.since(one.iterations[0].start).as_secs_f64();
+        let over = one.over_ideal(time).unwrap();
+        assert!((1.0..4.0).contains(&over), "{operation} {algorithm} {over}");
+        let iteration = &one.iterations[0];
+        assert!(results.host(iteration.last).ends_with(".0"), "hosts are called by their first NIC");
+    }
+}
+
+#[test]
+fn names_of_hosts_stand_for_all_of_their_nics_and_those_of_nics_for_one() {
+    let text = format!(
+        "{}\n[[nic.on]]\nhosts = [\"h1\", \"h2.0\"]\nmtu = 1024\n[[faults.on]]\nlink = \"h3-*\"\ndelay = {{ min = \"3us\", max = \"3us\" }}\n",
+        with(
+            "kind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h1\", size = \"8KB\" }, { src = \"h0\", dst = \"h2\", size = \"8KB\" }, \
+             { src = \"h2\", dst = \"h6\", size = \"8KB\" }, { src = \"h5\", dst = \"h1\", size = \"8KB\" }, \
+             { src = \"h0\", dst = \"h3\", size = \"8KB\" }, { src = \"h7\", dst = \"h3\", size = \"8KB\" }]"
+        )
+    );
+    let results = run(&text, &[]);
+    let packets: Vec<u64> = results.flows.iter().take(4).map(|flow| flow.packets).collect();
+    assert_eq!(packets, [8, 2, 8, 8]);
+    for flow in &results.flows[4..] {
+        assert!(
+            flow.fct().unwrap().as_secs_f64() > flow.ideal.unwrap().as_secs_f64() + 5.9e-6,
+            "there and back: {flow:?}"
+        );
+    }
+}
+
+#[test]
+fn a_load_is_that_of_the_nics_that_reach_most_hosts() {
+    let text = with("kind = \"poisson\"\nsizes = \"10KB\"\nload = 0.5\nuntil = \"2ms\"");
+    let results = run(&text, &[]);
+    let bits: u64 = results.flows.iter().map(|flow| flow.bytes * 8).sum();
+    let offered = bits as f64 / 2e-3 / (16.0 * 100e9);
+    assert!((0.45..0.55).contains(&offered), "{offered}");
+}
