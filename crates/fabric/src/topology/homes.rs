@@ -16,29 +16,32 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Homes {
     /// The names of the hosts.
     names: Vec<String>,
-    /// The NICs of hosts that have several, but for their first.
-    more: BTreeMap<u16, Vec<HostId>>,
-    /// The hosts of these other NICs, in the order of their numbers.
+    /// Where the other NICs of each host begin among all that are no host's first, and at the end how many these are.
+    starts: Vec<u16>,
+    /// The hosts of these others, in the order of their numbers.
     of_others: Vec<HostId>,
 }
 
 impl Homes {
     /// Whether each host has one NIC.
-    pub fn is_none(&self) -> bool {
-        self.more.is_empty()
+    pub const fn is_none(&self) -> bool {
+        self.of_others.is_empty()
     }
 
     /// The NICs of `host`, in the order of its links.
     pub fn nics(&self, host: HostId) -> impl Iterator<Item = HostId> {
-        std::iter::once(host).chain(self.more.get(&host.0).into_iter().flatten().copied())
+        let place = usize::from(host.0);
+        let others = match self.starts.get(place..place + 2) {
+            Some(&[start, end]) => narrow(self.names.len()) + start..narrow(self.names.len()) + end,
+            _ => 0..0,
+        };
+        std::iter::once(host).chain(others.map(HostId))
     }
 
     /// The host that `nic` belongs to.
     pub fn host(&self, nic: HostId) -> HostId {
-        match usize::from(nic.0).checked_sub(self.names.len()) {
-            Some(place) if !self.names.is_empty() => self.of_others[place],
-            _ => nic,
-        }
+        let other = usize::from(nic.0).checked_sub(self.names.len());
+        other.and_then(|place| self.of_others.get(place)).copied().unwrap_or(nic)
     }
 }
 
@@ -65,14 +68,17 @@ impl Topology {
         let nics = host_count((0..hosts).map(|host| links(host).max(1) as u64).sum())?;
         let mut homes = Homes { names: graph.hosts.clone(), ..Homes::default() };
         let mut names = graph.hosts;
-        for (number, host) in (0u16..).zip(0..hosts).filter(|(_, host)| links(*host) > 1) {
-            names[host] = format!("{}.0", homes.names[host]);
+        for (number, host) in (0u16..).zip(0..hosts) {
+            homes.starts.push(narrow(homes.of_others.len()));
+            if links(host) > 1 {
+                names[host] = format!("{}.0", homes.names[host]);
+            }
             for link in 1..links(host) {
-                homes.more.entry(number).or_default().push(HostId(narrow(names.len())));
                 homes.of_others.push(HostId(number));
                 names.push(format!("{}.{link}", homes.names[host]));
             }
         }
+        homes.starts.push(narrow(homes.of_others.len()));
         let mut taken = vec![0usize; hosts];
         let mut place = |node: NodeId| {
             let Some(taken) = taken.get_mut(node.0 as usize) else {

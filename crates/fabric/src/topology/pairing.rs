@@ -7,7 +7,8 @@ use crate::graph::NodeId;
 use crate::packet::HostId;
 use std::collections::BTreeMap;
 
-/// Chooses the NICs of connections: of all pairs with the fewest links between them that whose two NICs have the fewest connections.
+/// Chooses the NICs of connections: of all pairs with the fewest links between them that whose two NICs have the fewest connections of the
+/// same direction, for what is sent and what comes take nothing from each other.
 #[derive(Clone, Debug)]
 pub struct Pairing {
     homes: Homes,
@@ -16,8 +17,8 @@ pub struct Pairing {
     ports: Ports,
     /// How many links each switch is away from those that were asked for, over switches alone; what no path leads to is left out.
     away: BTreeMap<u32, BTreeMap<u32, u32>>,
-    /// How many connections each NIC has been chosen for.
-    chosen: Vec<u64>,
+    /// How many connections each NIC has been chosen for, of those that begin there and of those that end there.
+    chosen: [Vec<u64>; 2],
 }
 
 impl Pairing {
@@ -29,20 +30,24 @@ impl Pairing {
             nics,
             ports: Ports::of(&topology.graph),
             away: BTreeMap::new(),
-            chosen: vec![0; nics],
+            chosen: [vec![0; nics], vec![0; nics]],
         })
     }
 
-    /// The NICs of a connection between `hosts`; each that is asked for counts from then on.
+    /// The NICs of a connection from the first to the second of `hosts`; each that is asked for counts from then on.
     pub fn choose(&mut self, hosts: [HostId; 2]) -> [HostId; 2] {
         let nearest = self.nearest(hosts);
-        let connections =
-            |nics: &[HostId; 2]| nics.map(|nic| self.chosen[usize::from(nic.0)]).iter().sum::<u64>();
+        let connections = |&[from, to]: &[HostId; 2]| self.of_end(0, from) + self.of_end(1, to);
         let least = nearest.into_iter().min_by_key(connections).unwrap_or(hosts);
-        for nic in least {
-            self.chosen[usize::from(nic.0)] += 1;
+        for (chosen, nic) in self.chosen.iter_mut().zip(least) {
+            chosen[usize::from(nic.0)] += 1;
         }
         least
+    }
+
+    /// How many connections have `nic` at this `end`.
+    fn of_end(&self, end: usize, nic: HostId) -> u64 {
+        self.chosen[end][usize::from(nic.0)]
     }
 
     /// All pairs of NICs of `hosts` with the fewest links between them: those that [`Pairing::choose`] chooses from.
@@ -142,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_spread_over_nics_at_both_ends() {
+    fn connections_are_spread_over_nics_at_both_ends_and_in_both_directions() {
         let hosts = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
         let link = |host: &String, switch: &str| NamedLink {
             a: host.clone(),
@@ -154,17 +159,17 @@ mod tests {
         let switches = vec!["s".to_owned(), "t".to_owned()];
         let topology = Explicit { hosts, switches, links }.build().unwrap();
         let mut pairing = Pairing::of(&topology).unwrap();
-        let mut taken = [0; 8];
+        let mut taken = [[0; 8]; 2];
         for (a, b) in (0..4).flat_map(|a| (0..4).map(move |b| (a, b))).filter(|(a, b)| a != b) {
             for _ in 0..2 {
                 let [from, to] = pairing.choose([HostId(a), HostId(b)]);
                 assert_eq!([from, to].map(|nic| topology.homes.host(nic)), [HostId(a), HostId(b)]);
                 // No link joins the switches.
                 assert_eq!(from.0 < 4, to.0 < 4);
-                taken[usize::from(from.0)] += 1;
-                taken[usize::from(to.0)] += 1;
+                taken[0][usize::from(from.0)] += 1;
+                taken[1][usize::from(to.0)] += 1;
             }
         }
-        assert_eq!(taken, [6; 8]);
+        assert_eq!(taken, [[3; 8]; 2]);
     }
 }

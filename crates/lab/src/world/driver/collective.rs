@@ -414,7 +414,7 @@ impl Driver {
         let heard = live.dst;
         let Outcome { rank, arrived, steps, last, over } = group.arrive(now, number, tag);
         self.post_steps(now, hosts, &group, rank, arrived, steps);
-        // The NIC that has brought it goes on by itself.
+        // The NIC that has brought it goes on by itself, which is all that most hosts have.
         for nic in self.collectives.homes.nics(group.hosts[rank as usize]).filter(|nic| *nic != heard) {
             hosts[at(nic)].poke(net, nic);
         }
