@@ -2,6 +2,7 @@
 
 mod ctl;
 mod dash;
+mod hops;
 mod import;
 mod nic;
 mod perf;

@@ -488,7 +488,7 @@ fn every_command_has_help_with_examples() {
 #[test]
 fn examples_in_help_stand_on_lines_of_their_own() {
     let scratch = Scratch::new("examples");
-    let commands = "run|sweep|compare|tune|reproduce|nic|nic memory|program|perf|ping|switch|dash|ctl|ctl get|ctl set|ctl watch|ctl counters";
+    let commands = "run|sweep|compare|tune|reproduce|nic|nic memory|program|perf|ping|switch|dash|ctl|ctl get|ctl set|ctl watch|ctl hops|ctl counters";
     for command in commands.split('|') {
         let asked: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let help = scratch.roci(&asked).stdout;

@@ -4,7 +4,7 @@ use crate::icrc::{self, Flow, Id, Solver};
 use crate::io::Arrived;
 use crate::numbers::inner;
 use crate::shard::Core;
-use crate::telemetry::{self, Telemetry};
+use crate::telemetry::{self, Told};
 use roci_transport::Arrival;
 use roci_units::Instant;
 use roci_wire::bth::{DEFAULT_PKEY, RethView};
@@ -193,9 +193,9 @@ impl Core {
             let way = &mut ways[usize::from(is_answer)];
             let is_told = way.hear(now, &IntStack::decode(block), self.hop_rate);
             self.counters.told += u64::from(is_told && is_answer);
-            is_told.then_some(*way)
+            is_told.then_some(*way.told())
         });
-        let (hops, path_id) = told.as_ref().map_or_else(Default::default, Telemetry::told);
+        let (hops, path_id) = told.as_ref().map_or_else(Default::default, Told::get);
         let arrival = Arrival { ce: run.ce, words, hops, path_id, ..Arrival::new(&transport.header, path) };
         if transport.header.opcode.shape().has(Shape::ATOMIC) {
             // It is carried out at once, on what came before it.
@@ -349,6 +349,7 @@ fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout, header: &mut H
 mod tests {
     use super::*;
     use crate::clock::END;
+    use crate::control;
     use crate::device::{Backend, Device, DeviceConfig, Progress};
     use crate::io::{MemoryWire, PacketIo as _};
     use crate::memory::RemoteMemory;
@@ -439,7 +440,7 @@ mod tests {
         let told = |way: usize| {
             let cell = device.inner.cells[0].lock();
             let entry = cell.core.entries.iter().flatten().find(|entry| entry.qpn == qp.qp_num()).unwrap();
-            entry.telemetry.as_ref().unwrap()[way].told().0.to_vec()
+            entry.telemetry.as_ref().unwrap()[way].told().get().0.to_vec()
         };
         let hop = Hop { at_ns: 7_000, tx_bytes: 12_800, queue_bytes: 800, rate_kbps: 25_000_000 };
         assert_eq!([told(0), told(1)], [vec![hop], vec![]]);
@@ -447,6 +448,22 @@ mod tests {
         let ours = qp.info().psn;
         say(Header::new(Opcode::ACKNOWLEDGE, qp.qp_num(), ours), &|header| header.set_aeth(Aeth::default()));
         assert_eq!([told(0), told(1)], [vec![hop], vec![hop]]);
+        // And it can be read through a control socket, in every form.
+        let path = std::env::temp_dir().join(format!("roci-hops-{}", std::process::id()));
+        device.serve_control(&path).unwrap();
+        let ask = |request: &str| control::ask(&path, request).unwrap().unwrap();
+        let all = ask("get");
+        for (register, value) in
+            [("hop1_queue", "800B"), ("hop1_rate", "25Gb/s"), ("from_hop1_queue", "800B")]
+        {
+            assert!(all.contains(&format!(" {register} {value}\n")), "{register}: {all}");
+        }
+        assert!(all.contains(" hops_told ") && all.contains(" hop1_sent 0B\n"), "{all}");
+        let ways = control::table::read(&path).unwrap().unwrap().swap_remove(0).ways;
+        assert_eq!(ways.iter().map(|way| way.direction()).collect::<Vec<_>>(), ["to", "from"]);
+        assert_eq!(ways[0].hops[0].queued, Bytes(800));
+        let counters = ask("counters");
+        assert!(counters.contains(",way=\"from\",hop=\"1\"} 25000000000\n"), "{counters}");
     }
 
     #[test]

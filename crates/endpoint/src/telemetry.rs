@@ -6,8 +6,10 @@
 //! a packet can have come from. Where a count may have come round meanwhile, or other switches tell, the path has another number from then on,
 //! and laws take it for one that they have not met.
 
+use crate::control::hops::{self, Way};
+use crate::shard::Entry;
 use roci_control::{Hop, PathId};
-use roci_units::{BitsPerSec, Instant, Span};
+use roci_units::{BitsPerSec, Bytes, Instant, Span};
 use roci_wire::layout::int::{IntHop, IntStack};
 use roci_wire::{Layout, Opcode, Shape};
 use std::ops::Range;
@@ -29,8 +31,7 @@ const SILENCE: Span = Span::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Telemetry {
     links: [Link; IntStack::HOPS],
-    hops: [Hop; IntStack::HOPS],
-    count: usize,
+    told: Told,
     path: u16,
     /// How often what was told before has ceased to count.
     anew: u32,
@@ -39,13 +40,30 @@ pub(crate) struct Telemetry {
     drifted: i64,
 }
 
+/// The hops as laws take them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    hops: [Hop; IntStack::HOPS],
+    count: usize,
+    path: PathId,
+}
+
+impl Told {
+    /// The hops, first hop first, and which path that is.
+    pub(crate) fn get(&self) -> (&[Hop], PathId) {
+        (&self.hops[..self.count], self.path)
+    }
+}
+
 /// A switch's clock and count, of which its packets tell a part.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
     /// What our clock was ahead at least when a packet came, in nanoseconds: of the packet that was fastest.
     least: i64,
     at: i64,
-    sent: u32,
+    sent: u64,
+    /// What that was when the path got its number.
+    met: u64,
 }
 
 impl Telemetry {
@@ -56,7 +74,7 @@ impl Telemetry {
             return false;
         }
         let passed = now.since(self.at);
-        let is_known = (stack.path(), told.len()) == (self.path, self.count) && passed < SILENCE;
+        let is_known = (stack.path(), told.len()) == (self.path, self.told.count) && passed < SILENCE;
         let now_ns = (now.as_ps() / 1_000).cast_signed();
         if !is_known {
             self.drifted = now_ns;
@@ -65,25 +83,45 @@ impl Telemetry {
         let drift = (now_ns - self.drifted) / DRIFT;
         self.drifted += drift * DRIFT;
         let mut is_anew = !is_known;
-        for ((link, hop), told) in self.links.iter_mut().zip(&mut self.hops).zip(told) {
+        for ((link, hop), told) in self.links.iter_mut().zip(&mut self.told.hops).zip(told) {
             let rate = told.rate.rate().unwrap_or(rate);
             if is_known {
                 is_anew |= link.hear(told, now_ns, drift, rate);
             } else {
                 let at = told.time_ns.into();
-                *link = Link { least: now_ns - at, at, sent: told.bytes_128 * SENT };
+                let sent = u64::from(told.bytes_128 * SENT);
+                *link = Link { least: now_ns - at, at, sent, met: sent };
             }
             *hop = link.hop(told, rate);
         }
-        self.anew = self.anew.wrapping_add(is_anew.into());
-        (self.count, self.path, self.at) = (told.len(), stack.path(), now);
+        if is_anew {
+            self.anew = self.anew.wrapping_add(1);
+            self.links.iter_mut().for_each(|link| link.met = link.sent);
+            // A header has twelve of its bits.
+            self.told.path = PathId::new(self.anew << 12 | u32::from(stack.path()));
+        }
+        (self.told.count, self.path, self.at) = (told.len(), stack.path(), now);
         true
     }
 
-    /// The hops, first hop first, and which path that is.
-    pub(crate) fn told(&self) -> (&[Hop], PathId) {
-        // A header has twelve of its bits.
-        (&self.hops[..self.count], PathId::new(self.anew << 12 | u32::from(self.path)))
+    /// What was told last.
+    pub(crate) const fn told(&self) -> &Told {
+        &self.told
+    }
+
+    /// The same as it is read through the control socket at `now`; `None` where nothing was told yet.
+    pub(crate) fn look(&self, now: Instant, is_ours: bool) -> Option<Way> {
+        let (hops, path) = self.told.get();
+        let hop = |(link, hop): (&Link, &Hop)| hops::Hop {
+            queued: Bytes(hop.queue_bytes.into()),
+            rate: BitsPerSec::from_kbps(hop.rate_kbps.into()),
+            // A packet that others have overtaken may tell of a moment before the first.
+            sent: Bytes(link.sent.wrapping_sub(link.met).cast_signed().max(0).unsigned_abs()),
+            at_ns: link.at,
+        };
+        let told = self.links.iter().zip(hops).map(hop).collect();
+        let way = Way { is_ours, path: path.get(), anew: self.anew, age: now.since(self.at), hops: told };
+        (!hops.is_empty()).then_some(way)
     }
 }
 
@@ -95,27 +133,36 @@ impl Link {
         let at = latest - (latest - i64::from(told.time_ns)).rem_euclid(NANOSECONDS);
         self.least = self.least.min(now - at);
         let ahead = at - std::mem::replace(&mut self.at, at);
-        let units = self.sent / SENT;
+        #[expect(clippy::cast_possible_truncation, reason = "modulo 2²⁰ is meant")]
+        let units = (self.sent / u64::from(SENT)) as u32;
         if ahead < 0 {
             // Others have overtaken it.
             let fewer = units.wrapping_sub(told.bytes_128) % UNITS;
-            self.sent = self.sent.wrapping_sub(fewer * SENT);
+            self.sent = self.sent.wrapping_sub((fewer * SENT).into());
             return false;
         }
         let more = told.bytes_128.wrapping_sub(units) % UNITS;
-        self.sent = self.sent.wrapping_add(more * SENT);
+        self.sent = self.sent.wrapping_add((more * SENT).into());
         rate.octets_in(Span::from_nanos(ahead.unsigned_abs())) >= u64::from(UNITS * SENT)
     }
 
     fn hop(&self, told: &IntHop, rate: BitsPerSec) -> Hop {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "modulo 2³² is meant")]
-        let at_ns = self.at as u32;
+        let (at_ns, tx_bytes) = (self.at as u32, self.sent as u32);
         Hop {
             at_ns,
-            tx_bytes: self.sent,
+            tx_bytes,
             queue_bytes: told.queue_80 * QUEUED,
             rate_kbps: u32::try_from(rate.0 / 1_000).unwrap_or(u32::MAX),
         }
+    }
+}
+
+impl Entry {
+    /// What switches have told last of the way of our packets and of the peer's.
+    pub(crate) fn ways(&self, now: Instant) -> Vec<Way> {
+        let Some([theirs, ours]) = self.telemetry.as_deref() else { return Vec::new() };
+        ours.look(now, true).into_iter().chain(theirs.look(now, false)).collect()
     }
 }
 
@@ -172,7 +219,7 @@ mod tests {
                 before = Some(now);
                 let hop = IntHop::new(BitsPerSec::from_gbps(25), clock, Bytes(sent), Bytes(turn * 80));
                 assert!(telemetry.hear(now, &stack(7, hop), RATE));
-                let (&[heard], path) = telemetry.told() else { panic!("one hop") };
+                let (&[heard], path) = telemetry.told().get() else { panic!("one hop") };
                 let exact = Hop::new(clock, sent / 128 * 128, 0, 0);
                 let base = (
                     exact.at_ns.wrapping_sub(heard.at_ns),
@@ -186,6 +233,28 @@ mod tests {
                 assert_eq!((u64::from(heard.queue_bytes), heard.rate_kbps), (turn * 80, 25_000_000));
             }
         }
+    }
+
+    #[test]
+    fn what_is_read_counts_on_beyond_what_a_header_and_a_law_hold_and_begins_anew_with_the_path() {
+        let mut telemetry = Telemetry::default();
+        assert_eq!(telemetry.look(Instant::from_ps(0), true), None);
+        let mut hear = |micros: u64, sent| {
+            let at = Instant::from_ps(micros * 1_000_000);
+            let hop = IntHop::new(G100, at, Bytes(sent), Bytes(8_000));
+            telemetry.hear(at, &stack(7, hop), RATE);
+            telemetry.look(at + Span::from_micros(3), true).unwrap()
+        };
+        let first = hear(1_000, 6_400);
+        let hop = hops::Hop { queued: Bytes(8_000), rate: G100, sent: Bytes(0), at_ns: 1_000_000 };
+        assert_eq!((&*first.hops, first.age, first.is_ours), (&[hop][..], Span::from_micros(3), true));
+        let mut last = first.clone();
+        for turn in 1..=80 {
+            last = hear(1_000 + turn * 10_000, 6_400 + turn * 125_000_000);
+        }
+        assert_eq!((last.hops[0].sent, last.path, last.anew), (Bytes(10_000_000_000), first.path, 1));
+        let seldom = hear(900_000, 12_000_000_000);
+        assert_eq!((seldom.hops[0].sent, seldom.anew), (Bytes(0), 2));
     }
 
     #[test]
@@ -211,7 +280,7 @@ mod tests {
         };
         let mut hear = |hop| {
             telemetry.hear(now, &stack(7, hop), RATE);
-            (telemetry.told().0[0], telemetry.told().1)
+            (telemetry.told().get().0[0], telemetry.told().get().1)
         };
         let (late, path) = hear(hop(700, 1 << 20));
         let (early, same) = hear(hop(600, 1 << 19));
@@ -230,7 +299,7 @@ mod tests {
         let mut hear = |micros: u64, switch, rate| {
             let at = Instant::from_ps(micros * 1_000_000);
             telemetry.hear(at, &stack(switch, IntHop::new(rate, at, Bytes(micros), Bytes(0))), RATE);
-            telemetry.told().1
+            telemetry.told().get().1
         };
         let first = hear(0, 7, G100);
         assert_eq!(hear(10_000, 7, G100), first, "125 MB of 134");
@@ -242,8 +311,8 @@ mod tests {
         let slow = hear(22_000, 7, RATE);
         assert_eq!(hear(900_000, 7, RATE), slow);
         assert_ne!(hear(2_000_000, 7, RATE), slow, "a second of silence");
-        let kept = telemetry.told().0.to_vec();
+        let kept = telemetry.told().get().0.to_vec();
         assert!(!telemetry.hear(Instant::from_ps(2_000_000_000_001), &IntStack::default(), RATE));
-        assert_eq!(telemetry.told().0, kept, "a packet without any changes nothing");
+        assert_eq!(telemetry.told().get().0, kept, "a packet without any changes nothing");
     }
 }

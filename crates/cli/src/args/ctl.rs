@@ -1,6 +1,7 @@
 //! What `roci ctl` can be asked for.
 
 use clap::{Args, Subcommand};
+use roci_endpoint::Qpn;
 use roci_units::Span;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,6 +34,12 @@ Examples:
   roci ctl watch --socket /tmp/roci 0x2c9e40 --times 10
   roci ctl watch --socket /tmp/roci --every 10ms --stamp > registers.txt
   roci ctl watch --socket /tmp/roci --json | jq 'select(.register == \"alpha\")'";
+
+const HOPS: &str = "\
+Examples:
+  roci ctl hops --socket /tmp/roci                # of every queue pair that has telemetry
+  roci ctl hops --socket /tmp/roci 0x2c9e40 --every 1s
+  roci ctl hops --socket /tmp/roci --json | jq '.[].ways[] | {way, bottleneck}'";
 
 const COUNTERS: &str = "\
 Examples:
@@ -95,6 +102,19 @@ pub(crate) enum Action {
         #[arg(long, conflicts_with = "stamp")]
         json: bool,
     },
+    /// Print the hops of queue pairs' ways, as switches told of them: queues, rates, how much of these is used, and which is the bottleneck
+    #[command(after_help = HOPS)]
+    Hops {
+        /// The number of the queue pair; all if not said
+        #[arg(value_name = "QP", value_parser = queue_pair)]
+        qp: Option<Qpn>,
+        /// How far the two readings lie apart that it takes, at least 10ms
+        #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = super::dash::period)]
+        every: Duration,
+        /// Print them as JSON: a list of queue pairs with their ways and hops
+        #[arg(long)]
+        json: bool,
+    },
     /// Print counters as Prometheus text
     #[command(after_help = COUNTERS)]
     Counters {
@@ -102,6 +122,16 @@ pub(crate) enum Action {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// The number of a queue pair, decimal or hexadecimal; `None` would be all.
+fn queue_pair(text: &str) -> Result<Qpn, String> {
+    let read = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    let number = read.ok().filter(|number| *number < 1 << 24);
+    number.map(Qpn::new).ok_or_else(|| "it is no number of a queue pair".to_owned())
 }
 
 /// One word of a request, which is a line of words.

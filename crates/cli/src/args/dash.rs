@@ -33,7 +33,7 @@ pub(crate) struct Dash {
 }
 
 /// A time between two looks.
-fn period(text: &str) -> Result<Duration, String> {
+pub(super) fn period(text: &str) -> Result<Duration, String> {
     match text.parse::<Span>() {
         Ok(span) if span >= Span::from_millis(10) => Ok(Duration::from_nanos(span.as_ps() / 1000)),
         Ok(_) => Err("at least 10ms".to_owned()),

@@ -2,15 +2,23 @@
 
 mod json;
 
+use super::dash;
 use crate::Failure;
 use crate::args::ctl::{Action, Ctl};
 use crate::execute::print;
 use crate::progress;
+use roci_endpoint::Qpn;
 use roci_endpoint::control;
+use roci_endpoint::control::board::{Key, Pair};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+/// Where no switch has told of a hop.
+const NO_HOPS: &str = "no switch has told anything: it takes one that writes telemetry (`roci switch --set switch.int=true`) \
+    and packets with room for it (`--control hpcc`, `powertcp` or a program that reads it); of more or fewer hops than \
+    --hop-rate has rates nothing is taken\n";
 
 pub(crate) fn ctl(arguments: &Ctl) -> Result<(), Failure> {
     let named = || std::env::var_os(control::VARIABLE).map(PathBuf::from);
@@ -28,6 +36,10 @@ pub(crate) fn ctl(arguments: &Ctl) -> Result<(), Failure> {
             let answer = ask("counters")?;
             print(&if *json { format!("{:#}\n", json::counters(&answer)) } else { answer });
         }
+        Action::Hops { qp, every, json } => {
+            progress::listen()?;
+            print(&hops(&socket, *qp, *every, *json)?);
+        }
         Action::Watch { qp, every, times, stamp, json } => {
             progress::listen()?;
             let told: fn(&str, f64) -> String = match (*json, *stamp) {
@@ -39,6 +51,21 @@ pub(crate) fn ctl(arguments: &Ctl) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What two readings tell of the hops of one queue pair, or of all.
+fn hops(socket: &Path, only: Option<Qpn>, every: Duration, as_json: bool) -> Result<String, Failure> {
+    let board = dash::twice(&[socket.to_owned()], every)?;
+    dash::all_there(&board)?;
+    let there = || board.pairs().filter(|(key, pair)| pair.is_there && only.is_none_or(|qpn| key.qpn == qpn));
+    if let (Some(qpn), None) = (only, there().next()) {
+        return Err(Failure::Request(format!("there is no queue pair {}", dash::number(qpn))));
+    }
+    if as_json {
+        let told = |(key, pair): (Key, &Pair)| serde_json::json!({ "queue_pair": dash::number(key.qpn), "law": pair.row.law, "ways": super::hops::json(pair) });
+        return Ok(format!("{:#}\n", there().map(told).collect::<serde_json::Value>()));
+    }
+    Ok(dash::hops(&board, only).unwrap_or_else(|| NO_HOPS.to_owned()))
 }
 
 fn words<const N: usize>(first: &str, rest: [Option<&String>; N]) -> String {

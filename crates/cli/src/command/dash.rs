@@ -12,6 +12,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub(super) use plain::{all_there, hops, twice};
+
 use crate::Failure;
 use crate::args::dash::Dash;
 use crate::progress;
@@ -49,6 +51,6 @@ fn sockets(asked: &Dash) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// The number of a queue pair, as `roci ctl` writes and takes it.
-fn number(qpn: roci_endpoint::Qpn) -> String {
+pub(super) fn number(qpn: roci_endpoint::Qpn) -> String {
     format!("{qpn:#08x}")
 }

@@ -6,9 +6,11 @@
 //! of several devices know nothing of each other.
 
 mod observed;
+mod paths;
 mod series;
 
 pub use observed::{Observed, Unit, quantity, registers};
+pub use paths::Path;
 pub use series::{Point, Series};
 
 use super::table::Row;
@@ -91,7 +93,7 @@ impl Counted {
 /// A queue pair, as it was read last and before.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// What was read last.
+    /// What was read last, but for the ways, which are in `paths`.
     pub row: Row,
     /// What it counts in a second, over the last [`AVERAGE`] or between its last two readings where they lie further apart; `None`
     /// before its second reading.
@@ -100,6 +102,8 @@ pub struct Pair {
     pub is_there: bool,
     /// What it sent and was allowed.
     pub series: Series,
+    /// What switches have told of its ways.
+    pub paths: Vec<Path>,
     /// Readings to take rates from: the oldest is the last that lies [`AVERAGE`] back.
     counted: VecDeque<Counted>,
     /// The reading that had it last.
@@ -109,13 +113,16 @@ pub struct Pair {
 }
 
 impl Pair {
-    fn new(row: Row) -> Self {
+    fn new(mut row: Row) -> Self {
+        let mut paths = Vec::new();
+        paths::take(&mut paths, row.at, std::mem::take(&mut row.ways));
         Self {
             counted: VecDeque::from([Counted::of(&row)]),
             row,
             rates: None,
             is_there: true,
             series: Series::default(),
+            paths,
             reading: 0,
             missed_at: None,
         }
@@ -126,10 +133,11 @@ impl Pair {
         self.missed_at.is_some()
     }
 
-    fn take(&mut self, now: Span, row: Row, points_max: usize) {
+    fn take(&mut self, now: Span, mut row: Row, points_max: usize) {
         let counted = Counted::of(&row);
         match counted.since(&Counted::of(&self.row)) {
             Some(since_last) => {
+                paths::take(&mut self.paths, row.at, std::mem::take(&mut row.ways));
                 self.row = row;
                 self.count(counted);
                 self.series.push(now, Some(since_last.sent_bps), self.row.allowed, points_max);

@@ -1,5 +1,6 @@
 //! Counters as Prometheus' text format.
 
+use super::hops::{Hop, Way};
 use crate::counters::Counters;
 use crate::device::DeviceInner;
 use crate::numbers::inner;
@@ -31,6 +32,41 @@ impl Text {
 
     fn value(&mut self, name: &str, labels: &str, value: impl Display) {
         let _ = writeln!(self.0, "roci_{name}{{{labels}}} {value}");
+    }
+}
+
+impl Text {
+    /// What switches told, of each way with the labels of its queue pair.
+    fn hops(&mut self, ways: &[(String, Way)]) {
+        let of_way = |(labels, way): &(String, Way)| format!("{labels},way=\"{}\"", way.direction());
+        self.begin("qp_hops_told_seconds", "gauge", "How long ago switches told of the hops of a way.");
+        for way in ways {
+            self.value("qp_hops_told_seconds", &of_way(way), way.1.age.as_secs_f64());
+        }
+        self.begin(
+            "qp_hops_anew_total",
+            "counter",
+            "Times that the hops of a way were met, at first or again, after which what they sent counts from 0.",
+        );
+        for way in ways {
+            self.value("qp_hops_anew_total", &of_way(way), way.1.anew);
+        }
+        type Read = fn(&Hop) -> u64;
+        let values: [(&str, &str, &str, Read); 3] = [
+            ("qp_hop_queue_bytes", "gauge", "What waited at a port of the way.", |hop| hop.queued.0),
+            ("qp_hop_rate_bits_per_second", "gauge", "The rate of a port of the way.", |hop| hop.rate.0),
+            ("qp_hop_sent_bytes_total", "counter", "What a port has sent since its way was met.", |hop| {
+                hop.sent.0
+            }),
+        ];
+        for (name, kind, help, read) in values {
+            self.begin(name, kind, help);
+            for way in ways {
+                for (place, hop) in way.1.hops.iter().enumerate() {
+                    self.value(name, &format!("{},hop=\"{}\"", of_way(way), place + 1), read(hop));
+                }
+            }
+        }
     }
 }
 
@@ -97,10 +133,11 @@ impl DeviceInner {
                 );
             }
         }
-        let mut rows = Vec::new();
-        self.each(None, |core, entry, place, law, _| {
+        let (mut rows, mut ways) = (Vec::new(), Vec::new());
+        self.each(None, |core, entry, place, law, now| {
             let labels = format!("{device},qp=\"{:#08x}\",law=\"{}\"", entry.qpn, law.name());
             let status = core.engine.query(inner(place)).ok();
+            ways.extend(entry.ways(now).into_iter().map(|way| (labels.clone(), way)));
             rows.push((labels, entry.counters(&core.engine, place), status));
         });
         type Read = fn(&Counters) -> u64;
@@ -141,6 +178,9 @@ impl DeviceInner {
                 Credit::UNLIMITED => text.value("qp_rate_bits_per_second", labels, "+Inf"),
                 rate => text.value("qp_rate_bits_per_second", labels, u64::from(rate) * 1000),
             }
+        }
+        if !ways.is_empty() {
+            text.hops(&ways);
         }
         text.0
     }

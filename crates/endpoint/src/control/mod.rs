@@ -11,12 +11,15 @@
 //! | `counters` | counters as Prometheus text |
 //!
 //! A queue pair is its number, decimal or hexadecimal behind `0x`. Names are those of its law's registers, and `state`, `allowed_rate`,
-//! `allowed_window`, `in_flight`, `packets`, `octets`, `retransmitted` and `cnps`, which every queue pair has and which cannot be written. A law that is a
+//! `allowed_window`, `in_flight`, `packets`, `octets`, `retransmitted` and `cnps`, which every queue pair has and which cannot be written. Where switches have told of hops there
+//! are `hops_told`, how long ago that was, and of each `hop1_queue`, `hop1_rate` and `hop1_sent`, what its port has sent since it was met; of
+//! the way of the peer's packets the same behind `from_`. A law that is a
 //! program has the name of its image's file. A queue pair whose program has failed has the registers of the law that took over, which cannot be written either,
 //! and of the program a line `failed`: which of the counters `program_failures_total` that is in, where and why.
 
 pub mod board;
 mod counters;
+pub mod hops;
 pub mod table;
 
 use crate::device::DeviceInner;
@@ -280,7 +283,7 @@ impl DeviceInner {
             let law = fallen.as_ref().map_or(law, |(_, fallback)| fallback);
             let called = title(law);
             for (register, value) in registers(core, entry, place, law, now) {
-                tell(&called, register, &value);
+                tell(&called, &register, &value);
             }
         });
         match (only, name) {
@@ -404,26 +407,39 @@ fn registers(
     place: u32,
     law: &Law,
     now: Instant,
-) -> Vec<(&'static str, String)> {
-    let mut all = Vec::new();
+) -> Vec<(Cow<'static, str>, String)> {
+    let mut all: Vec<(Cow<'static, str>, String)> = Vec::new();
     if let Ok(status) = core.engine.query(inner(place)) {
         let limit = |value: u32, shown: String| {
             if value == Credit::UNLIMITED { "unlimited".to_owned() } else { shown }
         };
         let Credit { rate_kbps, window, .. } = status.credit;
-        all.push(("state", format!("{:?}", status.state)));
-        all.push(("allowed_rate", limit(rate_kbps, BitsPerSec::from_kbps(rate_kbps.into()).to_string())));
-        all.push(("allowed_window", limit(window, format!("{window}B"))));
-        all.push(("in_flight", format!("{}B", status.in_flight)));
+        all.push(("state".into(), format!("{:?}", status.state)));
+        all.push((
+            "allowed_rate".into(),
+            limit(rate_kbps, BitsPerSec::from_kbps(rate_kbps.into()).to_string()),
+        ));
+        all.push(("allowed_window".into(), limit(window, format!("{window}B"))));
+        all.push(("in_flight".into(), format!("{}B", status.in_flight)));
         let counters = entry.counters(&core.engine, place);
-        all.push(("packets", counters.packets.to_string()));
-        all.push(("octets", format!("{}B", counters.octets)));
-        all.push(("retransmitted", counters.retransmitted.to_string()));
-        all.push(("cnps", counters.cnps.to_string()));
+        all.push(("packets".into(), counters.packets.to_string()));
+        all.push(("octets".into(), format!("{}B", counters.octets)));
+        all.push(("retransmitted".into(), counters.retransmitted.to_string()));
+        all.push(("cnps".into(), counters.cnps.to_string()));
+    }
+    for way in entry.ways(now) {
+        let whose = if way.is_ours { "" } else { "from_" };
+        all.push((format!("{whose}hops_told").into(), way.age.to_string()));
+        for (place, hop) in way.hops.iter().enumerate() {
+            let name = |what| format!("{whose}hop{}_{what}", place + 1).into();
+            all.push((name("queue"), format!("{}B", hop.queued.0)));
+            all.push((name("rate"), hop.rate.to_string()));
+            all.push((name("sent"), format!("{}B", hop.sent.0)));
+        }
     }
     for register in law.registers() {
         if let Some(value) = core.engine.control_get(inner(place), register.name, now) {
-            all.push((register.name, value.to_string()));
+            all.push((register.name.into(), value.to_string()));
         }
     }
     all

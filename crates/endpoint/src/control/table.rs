@@ -1,11 +1,12 @@
 //! What a dashboard needs of every queue pair, a short line each: the request `table`, and how its answer is read.
 //!
 //! The first line has the names, `qp law state at allowed_rate allowed_window in_flight packets octets retransmitted cnps`,
-//! separated by spaces as the values are; more may follow some day. `at` is when the line was read, in nanoseconds since the
+//! separated by spaces as the values are, then `hops`; more may follow some day. `at` is when the line was read, in nanoseconds since the
 //! device was opened, so that a rate between two readings does not depend on when these came to be asked for. Rates are in bits
 //! per second, windows and what is in flight in octets, and `unlimited` stands where there is none; all else counts since the queue
-//! pair was made.
+//! pair was made. `hops` is what switches have told, by [`hops`](super::hops), or `-`.
 
+use super::hops::{self, Way};
 use super::{AT_ONCE, ask, title};
 use crate::device::DeviceInner;
 use crate::numbers::{MANAGEMENT, inner};
@@ -30,6 +31,8 @@ const NAMES: [&str; 11] = [
     "retransmitted",
     "cnps",
 ];
+/// What follows them.
+const HOPS: &str = "hops";
 /// What stands for no limit.
 const UNLIMITED: &str = "unlimited";
 
@@ -58,6 +61,8 @@ pub struct Row {
     pub retransmitted: u64,
     /// Congestion notifications received.
     pub cnps: u64,
+    /// What switches have told of its ways, where its packets have room for telemetry.
+    pub ways: Vec<Way>,
 }
 
 /// Reads the table of the device at `path`: one line for each queue pair. It costs the device less than a microsecond for each,
@@ -109,6 +114,11 @@ fn row(line: &str) -> Option<Row> {
         octets: count()?,
         retransmitted: count()?,
         cnps: count()?,
+        // A device of before has none.
+        ways: match words.next() {
+            Some(word) => hops::ways(word)?,
+            None => Vec::new(),
+        },
     })
 }
 
@@ -120,7 +130,7 @@ fn limit(value: u32, unit: u64) -> String {
 impl DeviceInner {
     /// All queue pairs but RDMA-CM's. Numbers are taken from a few at a time, and become text once the shard is let go.
     pub(super) fn table(&self) -> String {
-        let mut text = NAMES.join(" ") + "\n";
+        let mut text = format!("{} {HOPS}\n", NAMES.join(" "));
         let mut rows = Vec::with_capacity(AT_ONCE as usize);
         for cell in &self.cells {
             let mut next = 0;
@@ -138,18 +148,19 @@ impl DeviceInner {
                         None => self.laws.get(usize::from(entry.law)).map_or(Law::None.name().into(), title),
                     };
                     let status = core.engine.query(inner(place)).ok();
-                    rows.push((entry.qpn, law, status, entry.counters(&core.engine, place)));
+                    let counters = entry.counters(&core.engine, place);
+                    rows.push((entry.qpn, law, status, counters, entry.ways(now)));
                 }
                 cell.nudge(&shard, now);
                 drop(shard);
-                for (qpn, law, status, counters) in rows.drain(..) {
+                for (qpn, law, status, counters, ways) in rows.drain(..) {
                     let state = status.as_ref().map_or(QpState::Error, |status| status.state);
                     let credit = status.as_ref().map_or(Credit::FREE, |status| status.credit);
                     let in_flight = status.as_ref().map_or(0, |status| status.in_flight);
                     // Writing to a String does not fail.
                     let _ = writeln!(
                         text,
-                        "{qpn:#08x} {law} {state:?} {} {} {} {in_flight} {} {} {} {}",
+                        "{qpn:#08x} {law} {state:?} {} {} {} {in_flight} {} {} {} {} {}",
                         now.as_ps() / 1000,
                         limit(credit.rate_kbps, 1000),
                         limit(credit.window, 1),
@@ -157,6 +168,7 @@ impl DeviceInner {
                         counters.octets,
                         counters.retransmitted,
                         counters.cnps,
+                        hops::word(&ways),
                     );
                 }
                 if next >= count {
@@ -174,10 +186,10 @@ mod tests {
 
     #[test]
     fn a_line_of_a_table_is_read_as_it_was_written_and_more_behind_it_is_left_alone() {
-        let names = NAMES.join(" ");
+        let names = format!("{} {HOPS}", NAMES.join(" "));
         let text = format!(
-            "{names}\n0x00002a dcqcn ReadyToSend 1500 2500000000 unlimited 4096 7 28000 1 2\n\
-             0x00002b none Reset 1501 unlimited 65536 0 0 0 0 0\n"
+            "{names}\n0x00002a dcqcn ReadyToSend 1500 2500000000 unlimited 4096 7 28000 1 2 -\n\
+             0x00002b hpcc Reset 1501 unlimited 65536 0 0 0 0 0 to:7:1:5:800,100000000,1280,-3\n"
         );
         let rows = parse(&text).unwrap();
         let first = Row {
@@ -192,9 +204,13 @@ mod tests {
             octets: 28_000,
             retransmitted: 1,
             cnps: 2,
+            ways: Vec::new(),
         };
         assert_eq!(rows[0], first);
         assert_eq!((rows[1].allowed, rows[1].window), (None, Some(65_536)));
+        assert_eq!(rows[1].ways[0].hops[0].queued.0, 800);
+        let before = text.replace(" -\n", "\n").replace(" hops", "");
+        assert_eq!(parse(&before).unwrap()[0], first, "a device that tells of no hops");
         assert_eq!(parse(&text.replace("\n", " more\n")).unwrap(), rows);
         assert_eq!(parse(&names).unwrap(), []);
     }
@@ -210,6 +226,7 @@ mod tests {
             "0x00002a dcqcn ReadyToSend 1500 fast unlimited 4096 7 28000 1 2",
             "0x00002a dcqcn ReadyToSend 1500 1 4294967296 4096 7 28000 1 2",
             "0x00002a dcqcn ReadyToSend 18446744073709551615 1 1 4096 7 28000 1 2",
+            "0x00002a dcqcn ReadyToSend 1500 1 1 4096 7 28000 1 2 to:1",
             "0xfffffffff dcqcn ReadyToSend 1500 1 1 4096 7 28000 1 2",
             "",
         ] {

@@ -2,6 +2,7 @@
 
 use super::number;
 use super::state::State;
+use crate::command::hops;
 use crate::format::{self, rate, time};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -27,6 +28,7 @@ pub(super) fn draw(frame: &mut Frame, state: &State, area: Rect) {
     let inside = block.inner(area);
     frame.render_widget(block, area);
     let observed = state.board.observed().filter(|observed| observed.key == key);
+    let inside = hops(frame, pair, inside);
     let list = registers(observed, state.register.as_deref());
     let (is_wide, is_high) = (inside.width >= REGISTERS + CHART_MIN.0, inside.height >= 2 * CHART_MIN.1);
     let [left, right] = match (is_wide, is_high) {
@@ -66,6 +68,19 @@ pub(super) fn draw(frame: &mut Frame, state: &State, area: Rect) {
         Some((unit, curve)) => chart(frame, state, right, &[curve], unit),
         None => chart(frame, state, right, &curves, Unit::BitsPerSecond),
     }
+}
+
+/// What switches have told of its ways, above all else where there is room for that; what is left of the area.
+fn hops(frame: &mut Frame, pair: &Pair, area: Rect) -> Rect {
+    let Some(text) = hops::text(&[], std::iter::once((Vec::new(), pair))) else { return area };
+    let lines: Vec<_> = text.lines().map(|line| Line::from(line.trim_start().to_owned())).collect();
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    if height + CHART_MIN.1 > area.height {
+        return area;
+    }
+    let [above, below] = Layout::vertical([Constraint::Length(height), Constraint::Fill(1)]).areas(area);
+    frame.render_widget(Paragraph::new(lines), above);
+    below
 }
 
 /// A line for each register, and which of them is charted.

@@ -3,6 +3,7 @@
 use super::detail;
 use super::number;
 use super::state::{Prompt, State};
+use crate::command::hops;
 use crate::format::{self, or_dash, rate, size};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -152,16 +153,21 @@ fn away(socket: &Socket, now: Span) -> Option<String> {
     Some(format!("{}: {why}, for {passed}; asked again all the time", socket.path.display()))
 }
 
+/// The column for what switches have told.
+const BOTTLENECK: &str = "bottleneck";
+
 /// What a column shows of a queue pair.
 type Cell = fn(&Pair) -> String;
 
 /// Columns behind the number: title, width at least, whether they are written from the right, how dispensable they are, what they show.
 /// Without its state nothing else of a queue pair says that it has failed.
-const COLUMNS: [(&str, usize, bool, u8, Cell); 7] = [
+/// The bottleneck has a column where some queue pair has telemetry.
+const COLUMNS: [(&str, usize, bool, u8, Cell); 8] = [
     ("law", 7, false, 4, |pair| pair.row.law.clone()),
     ("state", 11, false, 1, |pair| state(pair).to_owned()),
     ("allowed", 10, true, 2, |pair| allowed(pair.row.allowed)),
     ("sent", 10, true, 0, |pair| each(pair, |rates| rate(rates.sent_bps))),
+    (BOTTLENECK, 0, false, 2, hops::brief),
     ("in flight", 9, true, 6, |pair| size(pair.row.in_flight)),
     ("CNPs/s", 8, true, 3, |pair| each(pair, |rates| count(rates.cnps))),
     ("again/s", 8, true, 5, |pair| each(pair, |rates| count(rates.retransmitted))),
@@ -186,13 +192,16 @@ fn widths(board: &Board) -> [usize; COLUMNS.len()] {
     for (_, pair) in board.pairs() {
         widths[0] = widths[0].max(pair.row.law.len());
         widths[1] = widths[1].max(state(pair).len());
+        if !pair.paths.is_empty() {
+            widths[4] = widths[4].max(BOTTLENECK.len()).max(hops::brief(pair).chars().count());
+        }
     }
     widths
 }
 
 /// Which columns fit, and how many cells are left for what was sent.
 fn columns(width: usize, first: usize, widths: &[usize]) -> (Vec<usize>, usize) {
-    let mut kept: Vec<usize> = (0..COLUMNS.len()).collect();
+    let mut kept: Vec<usize> = (0..COLUMNS.len()).filter(|place| widths[*place] > 0).collect();
     let taken = |kept: &[usize]| first + kept.iter().map(|place| widths[*place] + 2).sum::<usize>();
     while taken(&kept) > width && kept.len() > 1 {
         let dispensable = kept.iter().enumerate().max_by_key(|(_, place)| COLUMNS[**place].3);

@@ -2,10 +2,12 @@
 
 use super::{asking, number};
 use crate::Failure;
+use crate::command::hops;
 use crate::execute::print;
 use crate::format::{or_dash, rate, size};
 use crate::progress;
 use crate::table;
+use roci_endpoint::Qpn;
 use roci_endpoint::control::board::{Board, Pair, Presence, Rates, Socket};
 use roci_units::Span;
 use serde_json::{Value, json};
@@ -13,8 +15,19 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Reads twice and prints what that comes to. A socket that gives no answer is an error, after those that do are printed.
-#[expect(clippy::disallowed_methods, reason = "a reading bears the time at which it was taken")]
 pub(super) fn once(sockets: &[PathBuf], every: Duration, as_json: bool) -> Result<(), Failure> {
+    let board = twice(sockets, every)?;
+    if as_json {
+        print(&format!("{:#}\n", json(&board)));
+    } else if board.sockets().iter().any(|socket| why(socket).is_none()) {
+        print(&text(&board));
+    }
+    all_there(&board)
+}
+
+/// Reads all sockets, and so much later again.
+#[expect(clippy::disallowed_methods, reason = "a reading bears the time at which it was taken")]
+pub(crate) fn twice(sockets: &[PathBuf], every: Duration) -> Result<Board, Failure> {
     let mut board = Board::new(sockets.iter().cloned());
     let begun = Instant::now();
     for look in 0..2 {
@@ -31,12 +44,12 @@ pub(super) fn once(sockets: &[PathBuf], every: Duration, as_json: bool) -> Resul
             board.take(socket, Span::from_ps(nanos.saturating_mul(1000)), reading);
         }
     }
+    Ok(board)
+}
+
+/// An error that names the sockets that gave no answer.
+pub(crate) fn all_there(board: &Board) -> Result<(), Failure> {
     let missing: Vec<_> = board.sockets().iter().filter_map(missing).collect();
-    if as_json {
-        print(&format!("{:#}\n", json(&board)));
-    } else if missing.len() < sockets.len() {
-        print(&text(&board));
-    }
     match missing.as_slice() {
         [] => Ok(()),
         missing => Err(Failure::Run(missing.join("\n"))),
@@ -89,8 +102,21 @@ pub(super) fn text(board: &Board) -> String {
     let totals = super::draw::totals(board);
     match board.totals().1 {
         0 => format!("{totals}\n"),
-        _ => format!("{}{totals}\n", table::lines(&table)),
+        _ => format!("{}{}{totals}\n", table::lines(&table), hops(board, None).unwrap_or_default()),
     }
+}
+
+/// The hops that switches have told of, of one queue pair or of all; `None` where there are none.
+pub(crate) fn hops(board: &Board, only: Option<Qpn>) -> Option<String> {
+    let are_many = board.sockets().len() > 1;
+    let names = ["queue pair", "socket"];
+    let pairs = board.pairs().filter(|(key, pair)| pair.is_there && only.is_none_or(|only| key.qpn == only));
+    let named = pairs.map(|(key, pair)| {
+        let socket = board.sockets()[key.socket].path.display().to_string();
+        let names = [number(key.qpn), socket].into_iter().take(1 + usize::from(are_many));
+        (names.collect(), pair)
+    });
+    hops::text(&names[..1 + usize::from(are_many)], named)
 }
 
 /// The same for programs. A rate that is not known, for want of a second reading, and no limit are null.
@@ -115,6 +141,7 @@ pub(super) fn json(board: &Board) -> Value {
     };
     let pairs = board.pairs().filter(|(_, pair)| pair.is_there).map(|(key, of)| {
         let mut value = pair(of);
+        value["ways"] = hops::json(of);
         value["queue_pair"] = number(key.qpn).into();
         value["socket"] = board.sockets()[key.socket].path.display().to_string().into();
         value

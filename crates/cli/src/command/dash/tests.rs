@@ -5,9 +5,10 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use roci_endpoint::control::board::Board;
+use roci_endpoint::control::hops::{Hop, Way};
 use roci_endpoint::control::table::Row;
 use roci_endpoint::{BitsPerSec, Qpn, Span};
-use roci_units::Instant;
+use roci_units::{Bytes, Instant};
 use std::time::Duration;
 
 const NOBODY: &str = "no endpoint serves it";
@@ -32,6 +33,7 @@ fn row(place: usize, reading: u64) -> Row {
         octets,
         retransmitted: if place == 2 { reading * 4 } else { 0 },
         cnps: reading * place as u64,
+        ways: Vec::new(),
     }
 }
 
@@ -53,8 +55,12 @@ fn watched(readings: u64) -> State {
 }
 
 fn look(state: &mut State, reading: u64) {
+    look_at(state, reading, rows(reading));
+}
+
+fn look_at(state: &mut State, reading: u64, rows: Vec<Row>) {
     state.passes(Span::from_millis(reading * 200));
-    state.board.take(0, state.now, Ok(rows(reading)));
+    state.board.take(0, state.now, Ok(rows));
     if let Some(key) = state.observed() {
         let registers = [
             ("state".to_owned(), "ReadyToSend".to_owned()),
@@ -392,4 +398,39 @@ fn axes_end_at_round_numbers_and_times_read_as_people_say_them() {
     let are = [1.0, 1.0, 1.0, 1.5, 2.5e9, 5e-5, 8.0];
     assert!(tops.iter().zip(are).all(|(top, is)| (top / is - 1.0).abs() < 1e-9), "{tops:?}");
     assert_eq!([7, 65, 7207].map(|s| passed(Span::from_secs(s))), ["7 s", "1:05", "2:00:07"]);
+}
+
+/// The four, of which the second has telemetry: a link of 25 Gb/s before one of 2.5, which 2 Gb/s go through.
+fn with_hops(reading: u64) -> Vec<Row> {
+    let hop = |queued, mbps, sent| Hop {
+        queued: Bytes(queued),
+        rate: BitsPerSec::from_mbps(mbps),
+        sent: Bytes(sent),
+        at_ns: i64::try_from(reading * 200_000_000).unwrap(),
+    };
+    let sent = reading * 50_000_000;
+    let hops = vec![hop(0, 25_000, sent), hop(12_000, 2_500, sent)];
+    let mut rows = rows(reading);
+    rows[1].ways = vec![Way { is_ours: true, path: 7, anew: 1, age: Span::from_micros(340), hops }];
+    rows
+}
+
+#[test]
+fn the_bottleneck_of_a_way_has_a_column_and_its_hops_stand_above_the_registers() {
+    let mut state = watched(0);
+    for reading in 0..20 {
+        look_at(&mut state, reading, with_hops(reading));
+        if reading == 0 {
+            press(&mut state, KeyCode::Down);
+            press(&mut state, KeyCode::Enter);
+        }
+    }
+    insta::assert_snapshot!(screen(&state, 120, 26));
+    let told = plain::json(&state.board);
+    let ways = &told["queue_pairs"][1]["ways"];
+    assert_eq!((&ways[0]["bottleneck"], &ways[0]["way"]), (&2.into(), &"to".into()), "{told}");
+    assert_eq!(ways[0]["hops"][1]["used"], 0.8);
+    assert_eq!(told["queue_pairs"][0]["ways"], serde_json::json!([]));
+    let text = plain::text(&state.board);
+    assert!(text.contains("◂ bottleneck") && !plain::text(&watched(2).board).contains("hop"), "{text}");
 }

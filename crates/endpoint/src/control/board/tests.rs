@@ -26,6 +26,7 @@ fn row(qpn: u32, at_ms: u64, packets: u64) -> Row {
         octets: packets * 1000,
         retransmitted: packets / 100,
         cnps: packets / 1000,
+        ways: Vec::new(),
     }
 }
 
