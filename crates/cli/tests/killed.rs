@@ -142,6 +142,23 @@ fn a_server_that_was_stopped_before_the_time_was_over_makes_no_success_of_it_whe
     assert!(why.contains("requests were not answered in time"), "{why}");
 }
 
+#[test]
+fn a_test_whose_time_is_over_while_nothing_is_answered_says_for_how_long_and_not_that_it_was_too_short() {
+    for (test, cm) in [("write-bw", &[][..]), ("write-lat", &[]), ("write-lat", &["-R"])] {
+        // Retries would go on for 34 s.
+        let options = [&[test, "-p", "19548", "-D", "6", "-f", "2", "-u", "20"], cm].concat();
+        let (server, client) = meet(&options, "127.0.0.69", "127.0.0.70");
+        // Both have begun by then, and nothing counts yet.
+        std::thread::sleep(Duration::from_millis(500));
+        signal(&server, "STOP");
+        let (code, why) = client.ended(Duration::from_secs(6) + LATE);
+        assert_eq!(code, Some(1), "{why}");
+        let parts =
+            ["no answer from the peer in the last ", "retries go on for 34.4 s (-u 20, --retry_count 7)"];
+        assert!(parts.iter().all(|part| why.contains(part)), "{test} {cm:?}: {why}");
+    }
+}
+
 /// Both ends of a test, of which the server was stopped so long `after` the client was started, and the client has given it up; `None`
 /// where it waits for it.
 fn stop_early(options: &[&str], after: Duration) -> Option<(End, End)> {

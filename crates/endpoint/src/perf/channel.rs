@@ -102,6 +102,8 @@ pub(crate) struct Tcp<'a> {
     is_client: bool,
     /// The server, as long as it has said nothing.
     mute: Option<SocketAddr>,
+    /// Whether TCP has given the peer's host up, which said nothing any more.
+    is_severed: bool,
     acquaintance: Acquaintance,
     watch: &'a dyn Watch,
 }
@@ -173,10 +175,20 @@ impl<'a> Tcp<'a> {
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, SILENCE / 2)?;
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)?;
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, SILENCE / 2)?;
-        Ok(Self { stream, said, is_client, mute: None, acquaintance: Acquaintance::default(), watch })
+        let (mute, is_severed, acquaintance) = (None, false, Acquaintance::default());
+        Ok(Self { stream, said, is_client, mute, is_severed, acquaintance, watch })
+    }
+
+    /// Notes an error by which TCP says that the peer's host is not heard of any more.
+    fn note(&mut self, error: &std::io::Error) {
+        let severed = [libc::ETIMEDOUT, libc::EHOSTUNREACH, libc::ENETUNREACH];
+        self.is_severed |= error.raw_os_error().is_some_and(|number| severed.contains(&number));
     }
 
     fn left(&self) -> PerfError {
+        if self.is_severed {
+            return PerfError::Severed;
+        }
         self.mute.map_or(PerfError::Left, PerfError::Unheard)
     }
 
@@ -217,11 +229,14 @@ impl Channel for Tcp<'_> {
             match self.stream.read(&mut octets[heard..]) {
                 Ok(0) => return Err(self.left()),
                 Ok(more) => heard += more,
-                Err(error) => match error.kind() {
+                Err(error) => {
+                    self.note(&error);
+                    match error.kind() {
+                    _ if self.is_severed => return Err(PerfError::Severed),
                     ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
                     ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => return Err(self.left()),
                     _ => return Err(error.into()),
-                },
+                }},
             }
             if self.watch.stopped() {
                 return Err(PerfError::Stopped);
@@ -267,8 +282,15 @@ impl Channel for Tcp<'_> {
             Ok(0) => News::Gone,
             Ok(_) => News::Spoke,
             Err(error) if error.kind() == ErrorKind::WouldBlock => News::Silence,
-            Err(_) => News::Gone,
+            Err(error) => {
+                self.note(&error);
+                News::Gone
+            }
         }
+    }
+
+    fn failure(&self) -> Option<PerfError> {
+        self.is_severed.then_some(PerfError::Severed)
     }
 
     fn finish(&mut self) -> Result<(), PerfError> {

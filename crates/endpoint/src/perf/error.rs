@@ -79,7 +79,7 @@ pub enum PerfError {
     Unheard(SocketAddr),
     /// Of a test that lasts a time, no message ended within the part that counts.
     #[error(
-        "no message ended in the time that counts: it was too short for them, or the peer took none, as when it was given -n in place of -D"
+        "no message ended in the time that counts, though the peer answers: the time is too short for them (-D, -f, or shorter messages with -s), or the peer took none, as when it was given -n in place of -D"
     )]
     Nothing,
     /// A request failed.
@@ -102,12 +102,43 @@ pub enum PerfError {
         /// The most payload that one of its packets had.
         octets: u32,
     },
-    /// A request was not answered in time, by a peer that has not left.
+    /// A request was not answered in time, by a peer of which nobody says that it has left.
     #[error(
-        "requests were not answered in time, though the peer has not left: it is cut off, or has more to do than it can; -u and --retry_count let it take longer, and fewer -q or -o ask less of it at once (queue pair {:#08x} ended with {late})", .0,
+        "the peer no longer answers: requests were not answered in time, and retries are exhausted after {} without an answer (queue pair {qpn:#08x} ended with {late}; {}). {}, or the peer{} stands still or has more to do than it can: a longer -u and a greater --retry_count let it take longer, and fewer -q or -o ask less of it at once",
+        seconds(*.after), waits(*.tries), CUT, if *is_there { ", which has not left," } else { "" },
         late = Status::TransportRetryCounterExceeded
     )]
-    Late(Qpn),
+    Late {
+        /// Our queue pair.
+        qpn: Qpn,
+        /// How long was tried.
+        after: Duration,
+        /// The exponent of the timeout, and how often it may pass without progress.
+        tries: (u8, u8),
+        /// Whether TCP says that the peer is still there; with RDMA-CM nobody does.
+        is_there: bool,
+    },
+    /// Of a test that lasts a time, nothing had been answered for so long as it ended.
+    #[error(
+        "no answer from the peer in the last {} of the test{}; retries go on for {} ({}), and were not exhausted when the time was over. {}, or the peer stands still or has more to do than it can",
+        seconds(*.silent), if *is_waiting { ", though requests were under way" } else { "" }, seconds(*.after), waits(*.tries), CUT
+    )]
+    Cut {
+        /// How long nothing was answered.
+        silent: Duration,
+        /// Whether something was under way that should have been.
+        is_waiting: bool,
+        /// How long would have been tried.
+        after: Duration,
+        /// The exponent of the timeout, and how often it may pass without progress.
+        tries: (u8, u8),
+    },
+    /// The peer's host has not answered over TCP, which has given it up.
+    #[error(
+        "the peer's host has said nothing over TCP for 10 s, not even that it is there. {}, or the host has stopped",
+        CUT
+    )]
+    Severed,
     /// A request was refused.
     #[error("a request was refused: {0}")]
     Refused(String),
@@ -146,6 +177,23 @@ pub(super) fn named(error: io::Error) -> PerfError {
         _ => error.into(),
     }
 }
+
+/// A time for people.
+fn seconds(time: Duration) -> String {
+    match time {
+        Duration::MAX => "ever".to_owned(),
+        time => format!("{:.1} s", time.as_secs_f64()),
+    }
+}
+
+/// How long an answer is waited for, as options say it.
+fn waits((exponent, retries): (u8, u8)) -> String {
+    format!("-u {exponent}, --retry_count {retries}")
+}
+
+/// What to look at where nothing comes back.
+const CUT: &str =
+    "The path may be cut: look at the links and switches on it, and whether UDP port 4791 is open both ways";
 
 /// What can be done about an error of TCP.
 fn remedy(error: &io::Error) -> String {

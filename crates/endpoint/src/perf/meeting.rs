@@ -19,6 +19,7 @@ use roci_control::Law;
 use roci_transport::{Access, Recovery, Status};
 use roci_wire::Layout;
 use roci_wire::cm::reason;
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -56,7 +57,8 @@ impl<'a> Ready<'a> {
         let Self { place, qps, connection } = self;
         channel.acquaintance().patience = None;
         watch.event(Event::Connected(&connection));
-        Session { options: place.options, watch, qps, place, connection, channel, sent: 0, arrived: None }
+        let (sent, arrived, heard) = (0, None, Cell::default());
+        Session { options: place.options, watch, qps, place, connection, channel, sent, arrived, heard }
     }
 }
 

@@ -272,6 +272,21 @@ impl Options {
         }
     }
 
+    /// The same where timeouts may lengthen of themselves, each to twice the one before.
+    fn given_up_after(&self) -> Duration {
+        match self.recovery {
+            Recovery::Reno | Recovery::NewReno | Recovery::Sack if self.qp_timeout & 31 > 0 => {
+                Duration::from_nanos(4_096 << (self.qp_timeout & 31)) * ((2 << u32::from(self.retry_count & 7)) - 1)
+            }
+            _ => self.retry_time(),
+        }
+    }
+
+    /// The exponent of the timeout, and how often it may pass without progress.
+    const fn tries(&self) -> (u8, u8) {
+        (self.qp_timeout, self.retry_count)
+    }
+
     /// The header layout of the queue pairs: what the recovery needs to know, or else what the law does.
     fn layout(&self) -> Layout {
         match self.recovery {

@@ -15,6 +15,7 @@ use crate::shard::IoCounters;
 use crate::work::INLINE_MAX;
 use roci_transport::{Access, Change, Service, Status, Transition};
 use roci_units::Instant;
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -35,6 +36,11 @@ const ANSWER: Duration = Duration::from_secs(5);
 const SETTLES: u32 = 100;
 /// perftest writes around in so many octets where messages are shorter.
 pub(super) const CYCLE: usize = 4096;
+
+/// So many queue pairs are asked whether the peer answers: their packets go one way.
+const HEARD: usize = 16;
+/// After so long without an answer the path may be cut.
+const SILENT: Duration = Duration::from_secs(1);
 
 /// A device with what a test needs on it.
 pub(super) struct Place<'a> {
@@ -179,6 +185,8 @@ pub(super) struct Session<'a> {
     pub(super) sent: u64,
     /// Of those, what the peer has taken, where it says so.
     pub(super) arrived: Option<u64>,
+    /// How many packets of ours had been acknowledged as that was looked at last, and since when it has been so many.
+    pub(super) heard: Cell<(u64, Option<Instant>)>,
 }
 
 impl Session<'_> {
@@ -202,7 +210,26 @@ impl Session<'_> {
     }
 
     pub(super) fn progress(&self, done: u64, total: u64) {
+        self.listen();
         self.watch.event(Event::Progress { done, total });
+    }
+
+    /// Looks whether the peer has acknowledged anything; a few of the queue pairs tell it of all, which go one way.
+    fn listen(&self) {
+        let acknowledged = self.qps.iter().take(HEARD).map(|qp| qp.counters().acknowledged).sum();
+        if self.heard.get().1.is_none() || self.heard.get().0 != acknowledged {
+            self.heard.set((acknowledged, Some(self.now())));
+        }
+    }
+
+    /// That nothing has been acknowledged for long, as far as that was looked at; and whether something is under way that should be.
+    fn silence(&self) -> Option<(PerfError, bool)> {
+        self.listen();
+        let silent = Duration::from_nanos(self.now().since(self.heard.get().1?).as_ps() / 1_000);
+        let is_under_way = |qp: &QueuePair| qp.query().is_ok_and(|status| status.in_flight > 0);
+        let is_waiting = self.qps.iter().take(HEARD).any(is_under_way);
+        let (after, tries) = (self.options.given_up_after(), self.options.tries());
+        (silent >= SILENT).then_some((PerfError::Cut { silent, is_waiting, after, tries }, is_waiting))
     }
 
     /// A round of keys that says only that we are here as well. The last instant at which the peer, who may begin when it is
@@ -273,6 +300,9 @@ impl Session<'_> {
             }
             error => error,
         };
+        if let (PerfError::Nothing, Some((cut, true))) = (&error, self.silence()) {
+            return cut;
+        }
         let is_lost = match &error {
             PerfError::Left => true,
             PerfError::Completion { status, .. } => *status == unanswered,
@@ -283,8 +313,10 @@ impl Session<'_> {
         }
         let is_gone = self.channel.news() == News::Gone;
         match self.channel.failure() {
-            Some(failure) => failure,
+            Some(failure) => still_there(failure, self.options),
             None if is_gone => PerfError::Left,
+            // Of a latency's two ends one may be silent as the time ends, and that is all that is known of it.
+            None if matches!(error, PerfError::Left) => self.silence().map_or(error, |(cut, _)| cut),
             None => self.unanswered(error),
         }
     }
@@ -475,9 +507,12 @@ impl Session<'_> {
 /// than it can. RDMA-CM has nobody who takes leave for one that was killed.
 fn still_there(error: PerfError, options: &Options) -> PerfError {
     match error {
-        PerfError::Completion { status: Status::TransportRetryCounterExceeded, qpn } if !options.rdma_cm => {
-            PerfError::Late(qpn)
-        }
+        PerfError::Completion { status: Status::TransportRetryCounterExceeded, qpn } => PerfError::Late {
+            qpn,
+            after: options.given_up_after(),
+            tries: options.tries(),
+            is_there: !options.rdma_cm,
+        },
         error => error,
     }
 }
@@ -510,6 +545,7 @@ impl Bandwidth {
 mod tests {
     use super::super::Test;
     use super::*;
+    use roci_transport::Recovery;
     use roci_units::Qpn;
 
     #[test]
@@ -552,8 +588,24 @@ mod tests {
             still_there(error, &Options { rdma_cm, ..Options::new(test) }).to_string()
         };
         let late = why(false);
-        assert!(["in time", "-u", "-q", "-o", "0x000007"].iter().all(|part| late.contains(part)), "{late}");
-        assert!(why(true).contains("no longer answers"), "of RDMA-CM nobody takes leave");
+        let parts = [
+            "in time",
+            "after 0.5 s",
+            "-u 14, --retry_count 7",
+            "-q",
+            "-o",
+            "0x000007",
+            "has not left",
+            "4791",
+        ];
+        assert!(parts.iter().all(|part| late.contains(part)), "{late}");
+        let late = why(true);
+        assert!(
+            late.contains("no longer answers") && !late.contains("has not left"),
+            "of RDMA-CM nobody takes leave"
+        );
+        let doubled = Options { recovery: Recovery::Sack, ..Options::new(test) };
+        assert_eq!(doubled.given_up_after().as_secs(), 17, "the timeout doubles each time");
     }
 
     #[test]
