@@ -4,6 +4,7 @@ use roci_control::program::{ImageError, Options};
 use roci_control::{Image, Law, Programmed, SettingError};
 use roci_units::BitsPerSec;
 use roci_wire::{Cc, Layout};
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -85,6 +86,18 @@ pub fn layout(law: &Law) -> Layout {
         Some(Need::Grants) => Layout::Homa,
         Some(Need::Pulls) => Layout::Ndp,
         None => Layout::Standard,
+    }
+}
+
+/// What `law` is called: a program by the name of its image's file, in which nothing parts words.
+pub fn title(law: &Law) -> Cow<'_, str> {
+    let Law::Program(program) = law else { return law.name().into() };
+    match Path::new(program.image().name()).file_name() {
+        None => law.name().into(),
+        Some(file) => {
+            let parts = |c: char| c.is_whitespace() || c.is_control();
+            file.to_string_lossy().replace(parts, "_").into()
+        }
     }
 }
 
@@ -172,6 +185,19 @@ mod tests {
         assert_eq!(named("dcqcn, preset = hpcc, rai = 80Mb/s"), "dcqcn");
         assert_eq!(named("firmware/dcqcn.elf"), "program");
         assert_eq!(named("firmware/timely.elf"), "program");
+    }
+
+    #[test]
+    fn a_program_is_called_by_its_file_in_one_word() {
+        let octets = include_bytes!("../../control/tests/images/refuses.elf");
+        let called = |name: &str| {
+            let image = Image::new(name, octets, &Options::default()).unwrap();
+            let law = Law::Program(Box::new(Programmed::new(Arc::new(image), Law::None).unwrap()));
+            title(&law).into_owned()
+        };
+        assert_eq!(called("/home/me/my laws/near and far.elf"), "near_and_far.elf");
+        assert_eq!([called("near.elf"), called("..")], ["near.elf", "program"]);
+        assert_eq!(title(&Law::None), "none");
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub enum QueuePairError {
     Claim(#[source] io::Error),
     /// Packets of its layout do not bring what its law needs.
     #[error("law `{0}` needs {1}, and this layout is `{2}`, as `QueuePairBuilder::recovery` says it")]
-    Law(&'static str, &'static str, Layout),
+    Law(String, &'static str, Layout),
     /// A register cannot be written so.
     #[error("{0}")]
     Register(String),
@@ -249,7 +249,7 @@ impl QueuePairBuilder {
         } else if let Some(law) = device.laws.get(usize::from(config.law))
             && let Some(lacking) = congestion::lacks(law, config.layout)
         {
-            return Err(QueuePairError::Law(law.name(), lacking, config.layout));
+            return Err(QueuePairError::Law(congestion::title(law).into_owned(), lacking, config.layout));
         }
         // Who waits at another device's queue would have that device go on, and not this one.
         if [&self.send_cq, &self.recv_cq].into_iter().any(|cq| !cq.is_of(&device)) {

@@ -214,6 +214,7 @@ fn a_program_controls_each_queue_pair_and_its_context_can_be_read_and_written() 
     };
     let qp = format!("{:#08x}", a.qp.qp_num().get());
     let rate = || a.qp.query().unwrap().credit.rate_kbps;
+    assert!(ask("counters").contains(&format!("qp=\"{qp}\",law=\"dcqcn.elf\"}} ")), "{}", ask("counters"));
     let before = (ask("get"), rate());
     assert!(before.0.contains(&format!("{qp} dcqcn.elf allowed_rate unlimited\n")), "{}", before.0);
     // Every packet is marked: the program at b answers with CNPs, and the one at a slows down.

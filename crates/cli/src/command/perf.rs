@@ -223,7 +223,9 @@ fn head(options: &Options, connection: &Connection) -> String {
         (" Data ex. method: ", if options.rdma_cm { "rdma_cm" } else { "Ethernet" }.to_owned()),
     ];
     // perftest has no such line, and where both are alike we have none.
-    let laws = connection.laws.filter(|[ours, theirs]| ours != theirs);
+    // Two programs may be one: the other's file is not known here.
+    let is_alike = |ours: &str, theirs: &str| ours == theirs || theirs == "program" && ours.ends_with(".elf");
+    let laws = connection.laws.as_ref().filter(|[ours, theirs]| !is_alike(ours, theirs));
     let laws = laws.map(|[ours, theirs]| {
         let both = "the other end; say --control at both for the same";
         (" Control        : ", format!("{ours}, and {theirs} at {both}"))
@@ -457,7 +459,7 @@ fn connection_json(connection: &Connection) -> Value {
         "peer": peer,
         "mtu": connection.mtu.octets(),
         "peer_version": connection.version,
-        "peer_control": connection.laws.map(|[_, theirs]| theirs),
+        "peer_control": connection.laws.as_ref().map(|[_, theirs]| theirs),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Counters as Prometheus' text format.
 
 use super::hops::{Hop, Way};
+use crate::congestion::title;
 use crate::counters::Counters;
 use crate::device::DeviceInner;
 use crate::numbers::inner;
@@ -135,7 +136,8 @@ impl DeviceInner {
         }
         let (mut rows, mut ways) = (Vec::new(), Vec::new());
         self.each(None, |core, entry, place, law, now| {
-            let labels = format!("{device},qp=\"{:#08x}\",law=\"{}\"", entry.qpn, law.name());
+            let law = title(law).replace('\\', "\\\\").replace('"', "\\\"");
+            let labels = format!("{device},qp=\"{:#08x}\",law=\"{law}\"", entry.qpn);
             let status = core.engine.query(inner(place)).ok();
             ways.extend(entry.ways(now).into_iter().map(|way| (labels.clone(), way)));
             rows.push((labels, entry.counters(&core.engine, place), status));

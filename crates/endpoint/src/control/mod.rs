@@ -22,6 +22,7 @@ mod counters;
 pub mod hops;
 pub mod table;
 
+use crate::congestion::title;
 use crate::device::DeviceInner;
 use crate::io::sys;
 use crate::numbers::{MANAGEMENT, inner};
@@ -358,18 +359,6 @@ fn few(all: &[String]) -> String {
     }
 }
 
-/// What `law` is called: a program by the name of its image's file, in which nothing parts words.
-fn title(law: &Law) -> Cow<'_, str> {
-    let Law::Program(program) = law else { return law.name().into() };
-    match Path::new(program.image().name()).file_name() {
-        None => law.name().into(),
-        Some(file) => {
-            let parts = |c: char| c.is_whitespace() || c.is_control();
-            file.to_string_lossy().replace(parts, "_").into()
-        }
-    }
-}
-
 /// Which registers there are in place of one that there is not.
 fn there_are(names: &BTreeSet<String>) -> String {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -450,8 +439,6 @@ mod tests {
     use super::*;
     use crate::device::{Backend, Device, DeviceConfig, Progress};
     use crate::io::MemoryWire;
-    use roci_control::program::Options;
-    use roci_control::{Image, Programmed};
 
     #[test]
     fn a_path_for_a_control_socket_is_judged_before_there_is_one() {
@@ -466,19 +453,6 @@ mod tests {
         assert_eq!(why, "ROCI_CONTROL is /no/such, where no control socket can be made: entity not found");
         let why = blamed(Path::new("/a/file"), &io::ErrorKind::AlreadyExists.into()).to_string();
         assert!(why.ends_with("; a file stands there: remove it, or name another place"), "{why}");
-    }
-
-    #[test]
-    fn a_program_is_called_by_its_file_in_one_word() {
-        let octets = include_bytes!("../../../control/tests/images/refuses.elf");
-        let called = |name: &str| {
-            let image = Image::new(name, octets, &Options::default()).unwrap();
-            let law = Law::Program(Box::new(Programmed::new(Arc::new(image), Law::None).unwrap()));
-            title(&law).into_owned()
-        };
-        assert_eq!(called("/home/me/my laws/near and far.elf"), "near_and_far.elf");
-        assert_eq!([called("near.elf"), called("..")], ["near.elf", "program"]);
-        assert_eq!(title(&Law::None), "none");
     }
 
     #[test]

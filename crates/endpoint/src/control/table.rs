@@ -7,7 +7,8 @@
 //! pair was made. `hops` is what switches have told, by [`hops`](super::hops), or `-`.
 
 use super::hops::{self, Way};
-use super::{AT_ONCE, ask, title};
+use super::{AT_ONCE, ask};
+use crate::congestion::title;
 use crate::device::DeviceInner;
 use crate::numbers::{MANAGEMENT, inner};
 use roci_control::{Credit, Law};

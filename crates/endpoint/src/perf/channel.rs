@@ -232,11 +232,12 @@ impl Channel for Tcp<'_> {
                 Err(error) => {
                     self.note(&error);
                     match error.kind() {
-                    _ if self.is_severed => return Err(PerfError::Severed),
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
-                    ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => return Err(self.left()),
-                    _ => return Err(error.into()),
-                }},
+                        _ if self.is_severed => return Err(PerfError::Severed),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => return Err(self.left()),
+                        _ => return Err(error.into()),
+                    }
+                }
             }
             if self.watch.stopped() {
                 return Err(PerfError::Stopped);

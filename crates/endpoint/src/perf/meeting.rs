@@ -496,7 +496,7 @@ pub(super) fn elsewhere(peer: IpAddr, ours: IpAddr) -> PerfError {
 /// What both were told, of two of ours.
 ///
 /// Gives what the laws of ours and of the peer are.
-fn compare(channel: &mut dyn Channel, options: &Options) -> Result<[&'static str; 2], PerfError> {
+fn compare(channel: &mut dyn Channel, options: &Options) -> Result<[String; 2], PerfError> {
     let ours = Terms::of(options);
     let heard = channel.exchange(&ours.to_octets())?;
     let theirs = Terms::from_octets(&heard)
@@ -511,14 +511,18 @@ fn compare(channel: &mut dyn Channel, options: &Options) -> Result<[&'static str
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    judged.map(|()| [ours, theirs].map(|end| end.law()))
+    let law = terms::law_of(options);
+    judged.map(|()| [law.to_string(), theirs.law().to_owned()]).map_err(|error| {
+        // A program's file is known at its own end alone.
+        terms::named(error, &law, channel.is_client())
+    })
 }
 
 /// What the ends have told each other before they make queue pairs.
 struct Agreed {
     version: String,
     mtu: Mtu,
-    laws: Option<[&'static str; 2]>,
+    laws: Option<[String; 2]>,
 }
 
 /// Versions, what both were told, page and line sizes, and the smaller MTU.
@@ -537,7 +541,7 @@ fn agree(channel: &mut dyn Channel, active: Mtu, options: &Options) -> Result<Ag
     let is_ours = terms::is_marked(&heard);
     if !is_ours && options.layout() != Layout::Standard {
         let (what, option) = match options.recovery {
-            Recovery::GoBackN => (format!("words of a law ({})", Terms::of(options).law()), "--control"),
+            Recovery::GoBackN => (format!("words of a law ({})", terms::law_of(options)), "--control"),
             recovery => (format!("recovery `{}`", recovery.name()), "--recovery"),
         };
         return Err(PerfError::Peer(format!(

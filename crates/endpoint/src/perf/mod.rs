@@ -276,7 +276,8 @@ impl Options {
     fn given_up_after(&self) -> Duration {
         match self.recovery {
             Recovery::Reno | Recovery::NewReno | Recovery::Sack if self.qp_timeout & 31 > 0 => {
-                Duration::from_nanos(4_096 << (self.qp_timeout & 31)) * ((2 << u32::from(self.retry_count & 7)) - 1)
+                Duration::from_nanos(4_096 << (self.qp_timeout & 31))
+                    * ((2 << u32::from(self.retry_count & 7)) - 1)
             }
             _ => self.retry_time(),
         }
@@ -446,7 +447,7 @@ pub struct Connection {
     pub version: String,
     /// The congestion control of our queue pairs and of the peer's, `program` for one; `None`: the peer is perftest, which does not say. Two
     /// that differ are a measurement of their own: marks are answered by the end that receives, in the way that its law has.
-    pub laws: Option<[&'static str; 2]>,
+    pub laws: Option<[String; 2]>,
     /// Our queue pairs.
     pub local: Vec<Key>,
     /// The peer's, in the same order.

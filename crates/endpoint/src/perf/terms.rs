@@ -5,8 +5,10 @@
 
 use super::handshake::{VERSION, VERSION_LEN};
 use super::{Metric, Options, PerfError, Test, Verb};
+use crate::congestion::title;
 use roci_transport::Recovery;
 use roci_wire::Layout;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// What stands behind the version and its zero: whose octets they are, and how terms are told.
@@ -59,6 +61,23 @@ pub(super) fn is_marked(version: &[u8]) -> bool {
 pub(super) fn is_another_release(version: &[u8]) -> bool {
     let end = version.iter().position(|octet| *octet == 0).unwrap_or(version.len());
     !is_marked(version) && version[end..].starts_with(&[0, MARK[0], MARK[1], MARK[2], MARK[3]])
+}
+
+/// What the law of this end is called.
+pub(super) fn law_of(options: &Options) -> Cow<'_, str> {
+    options.law.as_ref().map_or(USUAL.into(), title)
+}
+
+/// What differs, with our program called by its file, of which terms say nothing.
+pub(super) fn named(error: PerfError, law: &str, is_client: bool) -> PerfError {
+    let name = |told: String| told.replace("--control program", &format!("--control {law}"));
+    match error {
+        PerfError::Apart { client, server, remedy } if law.ends_with(".elf") => match is_client {
+            true => PerfError::Apart { client: name(client), server, remedy },
+            false => PerfError::Apart { client, server: name(server), remedy },
+        },
+        error => error,
+    }
 }
 
 impl Terms {
@@ -287,6 +306,18 @@ mod tests {
         );
         assert_eq!(Terms::from_octets(&[9; LEN]), None);
         assert_eq!(Terms::from_octets(&[0; LEN - 1]), None);
+    }
+
+    #[test]
+    fn our_own_program_is_called_by_its_file_where_ends_are_apart() {
+        let apart = || PerfError::Apart {
+            client: "`--control program (layout cc)`".to_owned(),
+            server: "`--control program (layout standard)`".to_owned(),
+            remedy: "",
+        };
+        let told = |is_client| named(apart(), "near.elf", is_client).to_string();
+        assert!(told(true).contains("and the client `--control near.elf (layout cc)`"), "{}", told(true));
+        assert!(told(false).contains("given `--control near.elf (layout standard)`"), "{}", told(false));
     }
 
     #[test]
