@@ -289,7 +289,8 @@ fn a_program_that_lets_nothing_go_is_stopped_and_its_fallback_sends() {
     let other = connect(&a.device, &b.device, plain).a;
     let told = ask("set all asked 5").unwrap();
     assert!(
-        told.starts_with(&format!("the others are set; refuses.elf failed with {qp} (starved at 0x80")),
+        told.starts_with("asked is 5 on 1 queue pair now, and was ")
+            && told.contains(&format!("\nthe others are set; refuses.elf failed with {qp} (starved at 0x80")),
         "{told}"
     );
     let other = format!("{:#08x}", other.qp.qp_num().get());

@@ -6,7 +6,7 @@
 //! | request | answer |
 //! | --- | --- |
 //! | `get [QP [NAME]]` | lines of queue pair, law, name, value, separated by spaces, of which values may have some; QP may be `all` |
-//! | `set QP NAME VALUE` | nothing, or a remark on what becomes of the value; QP may be `all`, of which one at least has to have the register |
+//! | `set QP NAME VALUE` | what the register is on how many queue pairs now and was before, and perhaps a remark on what becomes of the value; QP may be `all`, of which one at least has to have the register |
 //! | `table` | a line of names, then for each queue pair a line of what they name: see [`table`] |
 //! | `counters` | counters as Prometheus text |
 //!
@@ -30,7 +30,7 @@ use crate::shard::{Core, Entry};
 use roci_control::{Credit, Law, Value};
 use roci_units::{BitsPerSec, Bytes, Instant, Qpn, Span};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::fd::AsRawFd;
@@ -304,6 +304,7 @@ impl DeviceInner {
         let (mut taken, mut wrong, mut remark) = (false, None, String::new());
         let mut fallen = Vec::new();
         let mut names = BTreeSet::new();
+        let mut written = Written::default();
         let found = self.each_own(only, |core, entry, place, law, now| {
             if only.is_none() && !law.registers().iter().any(|register| register.name == name) {
                 let writable = law.registers().iter().filter(|register| register.writable);
@@ -317,10 +318,12 @@ impl DeviceInner {
                 fallen.push(format!("{} failed with {:#08x} ({})", title(law), entry.qpn, fault.brief()));
                 return;
             }
+            let before = core.engine.control_get(inner(place), name, now);
             match core.engine.control_set(inner(place), name, value, now) {
                 Ok(()) => {
                     taken = true;
                     let got = core.engine.control_get(inner(place), name, now);
+                    written.note(got.as_ref(), before.as_ref());
                     if let Some(bounded) = got.filter(|got| is_bounded(value, got)) {
                         remark = bounds(law, name, value, &bounded);
                     } else if matches!(law, Law::Dcqcn(_)) && name == "rc" && recovers(core, place, now) {
@@ -342,16 +345,50 @@ impl DeviceInner {
             (None, None) if !taken => {
                 Err(format!("no queue pair has a register `{name}` that can be written{}", there_are(&names)))
             }
-            _ if fallen.is_empty() => Ok(remark),
-            _ => Ok(format!("{remark}the others are set; {}\n", few(&fallen))),
+            _ if fallen.is_empty() => Ok(written.told(name) + &remark),
+            _ => Ok(format!("{}{remark}the others are set; {}\n", written.told(name), few(&fallen))),
         }
     }
 }
 
+/// The values that a register has on so many queue pairs, and those that it had on them before.
+#[derive(Default)]
+struct Written(BTreeMap<String, BTreeMap<String, usize>>);
+
+impl Written {
+    fn note(&mut self, now: Option<&Value>, before: Option<&Value>) {
+        let text = |value: Option<&Value>| value.map_or_else(|| "unknown".to_owned(), Value::to_string);
+        *self.0.entry(text(now)).or_default().entry(text(before)).or_default() += 1;
+    }
+
+    /// A line for each value: `rai is 10Mb/s on 3 queue pairs now, and was 40Mb/s on 2, 20Mb/s on 1`.
+    fn told(&self, name: &str) -> String {
+        let line = |(now, before): (&String, &BTreeMap<String, usize>)| {
+            let count: usize = before.values().sum();
+            let s = if count == 1 { "" } else { "s" };
+            let mut several: Vec<_> = before.iter().collect();
+            several.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+            let was = match several.as_slice() {
+                [(was, _)] => (*was).clone(),
+                several => {
+                    // Rates that laws have cut are as many as queue pairs.
+                    let told = several.iter().take(TOLD).map(|(was, count)| format!("{was} on {count}"));
+                    let more: usize = several.iter().skip(TOLD).map(|(_, count)| **count).sum();
+                    let more = (more > 0).then(|| format!("others on {more}"));
+                    told.chain(more).collect::<Vec<_>>().join(", ")
+                }
+            };
+            format!("{name} is {now} on {count} queue pair{s} now, and was {was}\n")
+        };
+        self.0.iter().map(line).collect()
+    }
+}
+
+/// As many things of a kind are told.
+const TOLD: usize = 4;
+
 /// The first few of `all`, and how many more there are.
 fn few(all: &[String]) -> String {
-    /// As many are told.
-    const TOLD: usize = 4;
     let told = all[..all.len().min(TOLD)].join("; ");
     match all.len().saturating_sub(TOLD) {
         0 => told,
@@ -453,6 +490,24 @@ mod tests {
         assert_eq!(why, "ROCI_CONTROL is /no/such, where no control socket can be made: entity not found");
         let why = blamed(Path::new("/a/file"), &io::ErrorKind::AlreadyExists.into()).to_string();
         assert!(why.ends_with("; a file stands there: remove it, or name another place"), "{why}");
+    }
+
+    #[test]
+    fn what_was_written_is_told_with_what_it_was_and_on_how_many_queue_pairs() {
+        let mut written = Written::default();
+        let rate = |mbps| Value::Rate(BitsPerSec::from_mbps(mbps));
+        written.note(Some(&rate(10)), Some(&rate(40)));
+        assert_eq!(written.told("rai"), "rai is 10Mb/s on 1 queue pair now, and was 40Mb/s\n");
+        for before in [40, 20, 1, 2, 3, 4] {
+            written.note(Some(&rate(10)), Some(&rate(before)));
+        }
+        let was = "40Mb/s on 2, 1Mb/s on 1, 20Mb/s on 1, 2Mb/s on 1, others on 2";
+        assert_eq!(written.told("rai"), format!("rai is 10Mb/s on 7 queue pairs now, and was {was}\n"));
+        written.note(Some(&rate(5)), Some(&rate(5)));
+        assert_eq!(
+            written.told("rai").lines().nth(1),
+            Some("rai is 5Mb/s on 1 queue pair now, and was 5Mb/s")
+        );
     }
 
     #[test]

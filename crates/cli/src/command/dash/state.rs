@@ -206,8 +206,9 @@ impl State {
             None => String::new(),
         };
         let (is_error, said) = match answer {
-            Ok(remark) if remark.trim().is_empty() => (false, "done".to_owned()),
-            Ok(remark) => (false, format!("done; {}", remark.trim().replace('\n', "; "))),
+            // An endpoint of before says nothing.
+            Ok(told) if told.trim().is_empty() => (false, "done".to_owned()),
+            Ok(told) => (false, told.trim().replace('\n', "; ")),
             Err(why) => (true, why),
         };
         let text = format!("{place}{request}: {said}");

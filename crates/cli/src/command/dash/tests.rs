@@ -306,7 +306,7 @@ fn a_register_is_written_to_the_selected_queue_pair_or_to_all() {
     state.written(0, "set 0x2c9e40 rc 1Gb/s", Ok(remark.to_owned()));
     let shown = screen(&state, 100, 8);
     let last: Vec<_> = shown.lines().skip(6).map(|line| line.trim_matches('"').trim_end()).collect();
-    assert_eq!(last.join(" "), format!("set 0x2c9e40 rc 1Gb/s: done; {}", remark.trim()));
+    assert_eq!(last.join(" "), format!("set 0x2c9e40 rc 1Gb/s: {}", remark.trim()));
     // The register that is charted is the one that is meant.
     press(&mut state, KeyCode::Enter);
     look(&mut state, 10);
@@ -337,8 +337,7 @@ fn all_means_of_all_sockets_and_each_of_them_answers() {
     state.written(0, request, Ok("it is bounded\n".to_owned()));
     state.written(1, request, Err(NOBODY.to_owned()));
     let note = state.note.as_ref().unwrap();
-    let said =
-        "/tmp/a: set all rai 1Mb/s: done; it is bounded; /tmp/b: set all rai 1Mb/s: no endpoint serves it";
+    let said = "/tmp/a: set all rai 1Mb/s: it is bounded; /tmp/b: set all rai 1Mb/s: no endpoint serves it";
     assert_eq!((note.text.as_str(), note.is_error), (said, true));
 }
 
