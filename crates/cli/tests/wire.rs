@@ -298,7 +298,7 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 57] = [
+    let wrong: [(&[&str], &str); 61] = [
         (&["switch", "tap:r0", "tap:r1", "--set", "nic.ets={ 3 = 60, 0 = 30 }"], "make 90 percent"),
         (&["switch", "tap:r%d", "tap:r1"], "`r%d` is no device's name"),
         (&["switch", "tap:r0"], "2 values required"),
@@ -325,6 +325,16 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["dash", "--socket", "a", "--socket", "a"], "--socket a is named twice, and would count twice"),
         (&["dash", "--socket", "a", "--every", "1ms"], "at least 10ms"),
         (&["dash", "--socket", "a", "--json"], "--once"),
+        (&["ctl", "--socket", "nosuch", "hops", "many"], "it is no number of a queue pair"),
+        (&["perf", "write-lat", "--hop-rate", "1Gb/s,100Mb/s"], "in the order of the hops of one way"),
+        (
+            &["perf", "send-bw", "-b", "--hop-rate", "1Gb/s,100Mb/s"],
+            "one for all, or run a test of bandwidth without -b",
+        ),
+        (
+            &["perf", "write-bw", "--hop-rate", "1Gb/s,1Gb/s,1Gb/s,1Gb/s,1Gb/s,1Gb/s"],
+            "a packet tells of five hops at most",
+        ),
         (&["perf", "write-bw", "--control", "nosuch"], "nscc, hpcc, powertcp, or a program's file"),
         (&["perf", "write-bw", "--control", "dcqcm"], "there is no law"),
         (&["perf", "write-bw", "--control", "firmware/homa.elf"], "needs"),

@@ -17,6 +17,7 @@ use crate::queue_pair::{QueuePairBuilder, is_host};
 use crate::shard::{Core, IoCounters, Shard};
 use crate::shared_receive::SharedReceiveQueue;
 use crate::table::{Change, Table};
+use crate::telemetry::Rates;
 use crate::threads;
 use roci_control::Law;
 use roci_control::program::Tally;
@@ -75,8 +76,9 @@ pub struct DeviceConfig {
     /// The rate of the link, what "unpaced" means to a law: a queue pair that a law has paced is held to it when the law takes its
     /// limit away. Until then nothing paces it.
     pub link: BitsPerSec,
-    /// The rate of switches' ports for which telemetry has no code, which is any but 25, 50, 100, 200 and 400 Gb/s; that of the link if not said.
-    pub hop_rate: Option<BitsPerSec>,
+    /// The rate of switches' ports for which telemetry has no code, which is any but 25, 50, 100, 200 and 400 Gb/s: one of all, or one of each hop, those with
+    /// a code too, in the order of hops, of which five are told at most; that of the link if none is said. Where several are said and other hops tell, nothing that they told is taken.
+    pub hop_rates: Vec<BitsPerSec>,
     /// The DSCP of packets that have room for telemetry, by which switches know them; 23 if not said.
     pub int_dscp: u8,
     /// The most that its [active MTU](Device::active_mtu) is to be, for a path that takes less than the link; what the link takes if
@@ -105,7 +107,7 @@ impl Default for DeviceConfig {
             shards: 1,
             connected: 32,
             link: LINK,
-            hop_rate: None,
+            hop_rates: Vec::new(),
             int_dscp: crate::bridge::Telemetry::DSCP,
             mtu: None,
             dscp: 0,
@@ -463,6 +465,7 @@ impl DeviceInner {
                 overflowed,
                 cnps,
                 told,
+                unrated,
             } = cell.lock().core.counters;
             sum.sent += sent;
             sum.unsent += unsent;
@@ -475,6 +478,7 @@ impl DeviceInner {
             sum.overflowed += overflowed;
             sum.cnps += cnps;
             sum.told += told;
+            sum.unrated += unrated;
         }
         sum
     }
@@ -646,7 +650,7 @@ impl Core {
         Self {
             engine,
             local: io.local(),
-            hop_rate: config.hop_rate.unwrap_or(config.link),
+            hop_rates: Rates::new(&config.hop_rates, config.link),
             int_dscp: config.int_dscp,
             numbers: Numbers::new(io.slot()),
             entries: Vec::new(),

@@ -190,8 +190,12 @@ impl Core {
         let told = block.and_then(|block| {
             let ways = self.entries[place as usize].as_mut()?.telemetry.as_mut()?;
             let is_answer = telemetry::is_answer(transport.header.opcode);
-            let way = &mut ways[usize::from(is_answer)];
-            let is_told = way.hear(now, &IntStack::decode(block), self.hop_rate);
+            let (way, stack) = (&mut ways[usize::from(is_answer)], IntStack::decode(block));
+            if !self.hop_rates.suit(&stack) {
+                self.counters.unrated += 1;
+                return None;
+            }
+            let is_told = way.hear(now, &stack, &self.hop_rates);
             self.counters.told += u64::from(is_told && is_answer);
             is_told.then_some(*way.told())
         });

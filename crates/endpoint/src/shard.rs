@@ -15,7 +15,7 @@ use crate::numbers::{Numbers, inner, place_of};
 use crate::paths::Paths;
 use crate::receive::Unplaced;
 use crate::table::{Change, Table};
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Rates, Telemetry};
 use crate::work::{Payload, WorkCompletion};
 use crate::works::{Owner, Works};
 use roci_control::{Law, program};
@@ -23,7 +23,7 @@ use roci_transport::{
     Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment, Srq,
     Status, Tail, Transition,
 };
-use roci_units::{BitsPerSec, Instant, Psn, Qpn, Span};
+use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -55,6 +55,8 @@ pub struct IoCounters {
     pub cnps: u64,
     /// Acknowledgements that brought telemetry of switches.
     pub told: u64,
+    /// Packets whose telemetry was left alone, as other hops told than rates were said for ([`hop_rates`](crate::DeviceConfig::hop_rates)).
+    pub unrated: u64,
 }
 
 /// What the shard knows of a queue pair beside the engine.
@@ -115,8 +117,8 @@ pub(crate) struct Shard {
 pub(crate) struct Core {
     pub(crate) engine: Engine,
     pub(crate) local: IpAddr,
-    /// The rate of ports of which telemetry tells none.
-    pub(crate) hop_rate: BitsPerSec,
+    /// The rates of ports of which telemetry tells none.
+    pub(crate) hop_rates: Rates,
     /// The code point of packets that have room for telemetry.
     pub(crate) int_dscp: u8,
     pub(crate) numbers: Numbers,

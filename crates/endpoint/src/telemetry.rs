@@ -27,6 +27,29 @@ const DRIFT: i64 = 5_000;
 /// After so much silence nothing that was told counts any more.
 const SILENCE: Span = Span::from_secs(1);
 
+/// The rates of ports for which a header has no code, as somebody has said them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rates {
+    each: [BitsPerSec; IntStack::HOPS],
+    /// How many were said in the order of hops, where it is more than one for all.
+    ordered: usize,
+}
+
+impl Rates {
+    /// One of all ports, several in the order of the hops, or where none is said `link`.
+    pub(crate) fn new(said: &[BitsPerSec], link: BitsPerSec) -> Self {
+        let mut each = [said.first().copied().unwrap_or(link); IntStack::HOPS];
+        each.iter_mut().zip(said).for_each(|(rate, said)| *rate = *said);
+        Self { each, ordered: if said.len() > 1 { said.len() } else { 0 } }
+    }
+
+    /// Whether it is known which of them is whose: several are those of as many hops, unless each hop tells its own.
+    pub(crate) fn suit(&self, stack: &IntStack) -> bool {
+        let hops = stack.hops();
+        self.ordered == 0 || hops.len() == self.ordered || hops.iter().all(|hop| hop.rate.rate().is_some())
+    }
+}
+
 /// What the packets of one way of a queue pair have told last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Telemetry {
@@ -67,8 +90,8 @@ struct Link {
 }
 
 impl Telemetry {
-    /// Takes what a packet brought that arrives at `now`; whether it brought anything. A rate that the header has no code for is `rate`.
-    pub(crate) fn hear(&mut self, now: Instant, stack: &IntStack, rate: BitsPerSec) -> bool {
+    /// Takes what a packet brought that arrives at `now`; whether it brought anything. Rates that the header has no code for are in `rates`.
+    pub(crate) fn hear(&mut self, now: Instant, stack: &IntStack, rates: &Rates) -> bool {
         let told = stack.hops();
         if told.is_empty() {
             return false;
@@ -83,8 +106,9 @@ impl Telemetry {
         let drift = (now_ns - self.drifted) / DRIFT;
         self.drifted += drift * DRIFT;
         let mut is_anew = !is_known;
-        for ((link, hop), told) in self.links.iter_mut().zip(&mut self.told.hops).zip(told) {
-            let rate = told.rate.rate().unwrap_or(rate);
+        let hops = self.links.iter_mut().zip(&mut self.told.hops);
+        for (((link, hop), told), rate) in hops.zip(told).zip(&rates.each) {
+            let rate = told.rate.rate().unwrap_or(*rate);
             if is_known {
                 is_anew |= link.hear(told, now_ns, drift, rate);
             } else {
@@ -194,6 +218,10 @@ mod tests {
     const RATE: BitsPerSec = BitsPerSec::from_mbps(200);
     const G100: BitsPerSec = BitsPerSec::from_gbps(100);
 
+    fn rates() -> Rates {
+        Rates::new(&[], RATE)
+    }
+
     fn stack(switch: u32, hop: IntHop) -> IntStack {
         let mut stack = IntStack::default();
         stack.push(switch, hop);
@@ -218,7 +246,7 @@ mod tests {
                 let now = (left + late).max(before.unwrap_or(left));
                 before = Some(now);
                 let hop = IntHop::new(BitsPerSec::from_gbps(25), clock, Bytes(sent), Bytes(turn * 80));
-                assert!(telemetry.hear(now, &stack(7, hop), RATE));
+                assert!(telemetry.hear(now, &stack(7, hop), &rates()));
                 let (&[heard], path) = telemetry.told().get() else { panic!("one hop") };
                 let exact = Hop::new(clock, sent / 128 * 128, 0, 0);
                 let base = (
@@ -242,7 +270,7 @@ mod tests {
         let mut hear = |micros: u64, sent| {
             let at = Instant::from_ps(micros * 1_000_000);
             let hop = IntHop::new(G100, at, Bytes(sent), Bytes(8_000));
-            telemetry.hear(at, &stack(7, hop), RATE);
+            telemetry.hear(at, &stack(7, hop), &rates());
             telemetry.look(at + Span::from_micros(3), true).unwrap()
         };
         let first = hear(1_000, 6_400);
@@ -258,13 +286,40 @@ mod tests {
     }
 
     #[test]
+    fn several_rates_are_of_as_many_hops_and_one_is_of_all() {
+        let (mbps, at) = (BitsPerSec::from_mbps, Instant::from_ps(1_000_000));
+        let hop = |rate| IntHop::new(rate, at, Bytes(0), Bytes(0));
+        let heard = |said: &[BitsPerSec], hops: &[BitsPerSec]| {
+            let (rates, mut stack, mut telemetry) =
+                (Rates::new(said, RATE), IntStack::default(), Telemetry::default());
+            hops.iter().for_each(|rate| stack.push(7, hop(*rate)));
+            rates.suit(&stack).then(|| {
+                telemetry.hear(at, &stack, &rates);
+                telemetry.told().get().0.iter().map(|hop| hop.rate_kbps / 1_000).collect::<Vec<_>>()
+            })
+        };
+        let slow = [mbps(100), mbps(1_000)];
+        assert_eq!(heard(&[], &slow), Some(vec![200, 200]), "the link's");
+        assert_eq!(heard(&slow[..1], &slow), Some(vec![100, 100]));
+        assert_eq!(heard(&slow, &slow), Some(vec![100, 1_000]));
+        assert_eq!(
+            heard(&slow, &[G100, mbps(7)]),
+            Some(vec![100_000, 1_000]),
+            "a code says it, and has its place"
+        );
+        assert_eq!(heard(&slow, &[slow[0]; 3]), None);
+        assert_eq!(heard(&slow, &slow[..1]), None);
+        assert_eq!(heard(&slow, &[G100; 3]), Some(vec![100_000; 3]), "nothing is missing");
+    }
+
+    #[test]
     fn a_slow_clock_is_followed_however_fast_packets_come() {
         let mut telemetry = Telemetry::default();
         let mut now = Instant::from_ps(0);
         for _ in 0..100_000 {
             now += Span::from_micros(3);
             let clock = Instant::from_ps(now.as_ps() - now.as_ps() / 1_000_000 * 190);
-            telemetry.hear(now, &stack(7, IntHop::new(RATE, clock, Bytes(0), Bytes(0))), RATE);
+            telemetry.hear(now, &stack(7, IntHop::new(RATE, clock, Bytes(0), Bytes(0))), &rates());
         }
         let link = telemetry.links[0];
         let behind = (now.as_ps() / 1_000).cast_signed() - link.at;
@@ -279,7 +334,7 @@ mod tests {
             IntHop::new(RATE, Instant::from_ps(micros * 1_000_000), Bytes(sent), Bytes(0))
         };
         let mut hear = |hop| {
-            telemetry.hear(now, &stack(7, hop), RATE);
+            telemetry.hear(now, &stack(7, hop), &rates());
             (telemetry.told().get().0[0], telemetry.told().get().1)
         };
         let (late, path) = hear(hop(700, 1 << 20));
@@ -298,7 +353,7 @@ mod tests {
         let mut telemetry = Telemetry::default();
         let mut hear = |micros: u64, switch, rate| {
             let at = Instant::from_ps(micros * 1_000_000);
-            telemetry.hear(at, &stack(switch, IntHop::new(rate, at, Bytes(micros), Bytes(0))), RATE);
+            telemetry.hear(at, &stack(switch, IntHop::new(rate, at, Bytes(micros), Bytes(0))), &rates());
             telemetry.told().get().1
         };
         let first = hear(0, 7, G100);
@@ -312,7 +367,7 @@ mod tests {
         assert_eq!(hear(900_000, 7, RATE), slow);
         assert_ne!(hear(2_000_000, 7, RATE), slow, "a second of silence");
         let kept = telemetry.told().get().0.to_vec();
-        assert!(!telemetry.hear(Instant::from_ps(2_000_000_000_001), &IntStack::default(), RATE));
+        assert!(!telemetry.hear(Instant::from_ps(2_000_000_000_001), &IntStack::default(), &rates()));
         assert_eq!(telemetry.told().get().0, kept, "a packet without any changes nothing");
     }
 }

@@ -181,10 +181,10 @@ pub(crate) struct Perf {
     /// The rate of the link, from which congestion control cuts [default: 100Gb/s]
     #[arg(long, value_name = "RATE", value_parser = link)]
     pub(crate) link: Option<BitsPerSec>,
-    /// The rate of switch ports of which telemetry tells none, which are those of other rates than 25, 50, 100, 200 and 400 Gb/s [default: that of
-    /// the link]
-    #[arg(long, value_name = "RATE", value_parser = link)]
-    pub(crate) hop_rate: Option<BitsPerSec>,
+    /// The rate of switch ports of which telemetry tells none, which are those of other rates than 25, 50, 100, 200 and 400 Gb/s; or the rates of
+    /// all hops in the order in which data pass them, 1Gb/s,100Mb/s [default: that of the link]
+    #[arg(long, value_name = "RATE", value_parser = link, value_delimiter = ',')]
+    pub(crate) hop_rate: Vec<BitsPerSec>,
     /// Do not look for the peak of the bandwidth
     #[arg(short = 'N', long = "noPeak")]
     pub(crate) no_peak: bool,
@@ -390,7 +390,7 @@ impl Perf {
             recovery: self.recovery,
             law: self.control.as_deref().map(|text| law(text, link)).transpose()?,
             link,
-            hop_rate: self.hop_rate,
+            hop_rates: self.hop_rate.clone(),
             peak: !self.no_peak,
             cq_mod: self.cq_mod,
             post_list: self.post_list,

@@ -340,6 +340,13 @@ fn troubles(counted: &Counted) -> String {
     let told: Vec<String> =
         counts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
     let told = if told.is_empty() { String::new() } else { format!(" {}\n", told.join(", ")) };
+    if counted.unrated > 0 {
+        let count = counted.unrated;
+        return told
+            + &format!(
+                " {count} packets came with telemetry of more or fewer hops than --hop-rate has rates: it was left alone. Give one rate for all, or one for each hop\n"
+            );
+    }
     if counted.told == Some(0) {
         return told
             + " No switch told anything, and the law has controlled nothing: `roci switch --set switch.int=true` writes telemetry\n";
@@ -399,6 +406,7 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
         ecn_marked,
         overflowed,
         told,
+        unrated,
         sent,
         lost,
         taken,
@@ -416,6 +424,7 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
     });
     if told.is_some() {
         value["telemetry"] = told.into();
+        value["telemetry_unrated"] = unrated.into();
     }
     if options.service == Service::Uc {
         value["messages"] = json!({ "sent": sent, "lost": lost, "taken": taken, "dropped": dropped });
@@ -476,6 +485,12 @@ mod tests {
         assert_eq!(troubles(&counted), " 9 packets came with CE, 2 CNPs sent\n");
         let of = |told| troubles(&Counted { told, ..Counted::default() });
         assert!(of(Some(0)).contains("No switch told anything") && of(Some(1)).is_empty());
+        let told = troubles(&Counted { told: Some(0), unrated: 9, ..Counted::default() });
+        assert!(
+            told.starts_with(" 9 packets came with telemetry of more or fewer hops")
+                && !told.contains("No switch"),
+            "{told}"
+        );
     }
 
     #[test]

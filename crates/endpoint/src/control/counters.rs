@@ -88,6 +88,7 @@ impl DeviceInner {
             overflowed,
             cnps,
             told,
+            unrated,
         } = self.counters();
         for (name, help, value) in [
             ("packets_sent_total", "Packets sent.", sent),
@@ -100,6 +101,11 @@ impl DeviceInner {
             ("overflowed_total", "Packets that the operating system dropped.", overflowed),
             ("cnps_sent_total", "Congestion notifications sent.", cnps),
             ("telemetry_total", "Acknowledgements that brought telemetry of switches.", told),
+            (
+                "telemetry_unrated_total",
+                "Packets whose telemetry was left alone, for it was of other hops than rates were said for.",
+                unrated,
+            ),
         ] {
             text.begin(name, "counter", help);
             text.value(name, &device, value);

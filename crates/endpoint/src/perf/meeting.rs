@@ -447,7 +447,7 @@ fn device_config(options: &Options) -> DeviceConfig {
     let mut config = DeviceConfig {
         progress,
         link: options.link,
-        hop_rate: options.hop_rate,
+        hop_rates: options.hop_rates.clone(),
         dscp,
         int_dscp,
         read_room,

@@ -44,6 +44,7 @@ use roci_control::program::Tally;
 use roci_transport::{Recovery, Service, Status};
 use roci_units::{BitsPerSec, Span};
 use roci_wire::Layout;
+use roci_wire::layout::int::IntStack;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -179,8 +180,8 @@ pub struct Options {
     pub law: Option<Law>,
     /// The rate of the link, from which congestion control cuts.
     pub link: BitsPerSec,
-    /// The rate of switches' ports for which telemetry has no code; that of the link if not said.
-    pub hop_rate: Option<BitsPerSec>,
+    /// The rates of switches' ports for which telemetry has no code: one of all, or one of each hop in their order; that of the link if none is said.
+    pub hop_rates: Vec<BitsPerSec>,
     /// Whether the peak is looked for.
     pub peak: bool,
     /// Of the requests of a queue pair one in so many makes a completion; at most what fits the queue, and whole lists.
@@ -236,7 +237,7 @@ impl Options {
             recovery: Recovery::GoBackN,
             law: None,
             link: LINK,
-            hop_rate: None,
+            hop_rates: Vec::new(),
             peak: true,
             cq_mod: 1,
             post_list: None,
@@ -365,6 +366,16 @@ impl Options {
             Test { verb: Verb::Read, .. } if self.has_telemetry() => wrong(
                 "what switches tell comes back in acknowledgements, and go-back-N acknowledges no READ data: this law controls WRITEs and SENDs",
             ),
+            _ if self.hop_rates.len() > IntStack::HOPS => {
+                wrong("a packet tells of five hops at most, and --hop-rate has more rates than these")
+            }
+            Test { metric, .. }
+                if self.hop_rates.len() > 1 && (self.bidirectional || metric == Metric::Latency) =>
+            {
+                wrong(
+                    "--hop-rate with several rates has them in the order of the hops of one way, and here data go both: give one for all, or run a test of bandwidth without -b",
+                )
+            }
             _ if self.queue_pairs == 0 => wrong("at least one queue pair is needed"),
             _ if self.size == 0 || self.size > 1 << 30 => wrong("a message has 1 to 2^30 octets"),
             _ if self.duration.is_none() && self.iterations < 5 => {
@@ -512,6 +523,8 @@ pub struct Counted {
     pub overflowed: u64,
     /// Acknowledgements that brought telemetry of switches; `None` where packets have no room for it, or this end sent none.
     pub told: Option<u64>,
+    /// Packets whose telemetry was left alone, as other hops told than `hop_rates` has rates of.
+    pub unrated: u64,
     /// Messages sent over unreliable connections.
     pub sent: u64,
     /// Of those, messages that the peer did not take; `None` where nothing was sent so, or the peer is not ours and does not say.

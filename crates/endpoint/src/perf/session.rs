@@ -261,8 +261,8 @@ impl Session<'_> {
     /// Measures, and tells what was counted, whatever the end.
     pub(super) fn run(&mut self) -> Result<(), PerfError> {
         let done = self.measure().map_err(|error| self.blamed(error));
-        let IoCounters { overflowed, cnps: cnps_sent, told, .. } = self.place.device.counters();
-        let mut counted = Counted { overflowed, cnps_sent, ..Counted::default() };
+        let IoCounters { overflowed, cnps: cnps_sent, told, unrated, .. } = self.place.device.counters();
+        let mut counted = Counted { overflowed, cnps_sent, unrated, ..Counted::default() };
         for of in self.qps.iter().map(QueuePair::counters) {
             counted.packets += of.packets;
             counted.retransmitted += of.retransmitted;
