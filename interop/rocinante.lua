@@ -7,7 +7,7 @@
 -- single queue pairs by the number in the BTH, as in "0x11=irn; 0x12=cc(time,int,2)". What is in the standard layout,
 -- datagrams and notifications go to Wireshark's own dissector.
 --
--- A CC header is written by its parts, in their order: "time" (2 words), "int" (11 words), and a number, that of the
+-- A CC header is written by its parts, in their order: "int" (11 words), "time" (2 words), and a number, that of the
 -- law's own words.
 
 local rocinante = Proto("rocinante", "Rocinante")
@@ -300,10 +300,6 @@ layout_words[HOMA] = function(cursor, tree, opcode)
 end
 
 layout_words[CC] = function(cursor, tree, _, cc)
-  if cc.time then
-    cursor:add(tree, "cc.sent", 4)
-    cursor:add(tree, "cc.echoed", 4)
-  end
   if cc.int then
     local hops = cursor:take(40)
     local count = cursor:take(4)
@@ -317,6 +313,10 @@ layout_words[CC] = function(cursor, tree, _, cc)
       bits(branch, "cc.hop.sent", range, 27, 20, 128)
       bits(branch, "cc.hop.queue", range, 47, 17, 80)
     end
+  end
+  if cc.time then
+    cursor:add(tree, "cc.sent", 4)
+    cursor:add(tree, "cc.echoed", 4)
   end
   for _ = 1, cc.own do cursor:add(tree, "cc.word", 4) end
 end

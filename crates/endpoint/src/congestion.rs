@@ -155,7 +155,7 @@ fn need(law: &Law) -> Option<Need> {
 
 /// What `law` needs that packets of `layout` do not bring.
 pub(crate) fn lacks(law: &Law, layout: Layout) -> Option<&'static str> {
-    let has = |words, int: bool| matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words && (!int || layout.int_at() == Some(0)));
+    let has = |words, int: bool| matches!(layout, Layout::Cc(cc) if cc.words() - cc.own_at() >= words && (!int || layout.int_at().is_some()));
     let (is_brought, what) = match need(law)? {
         Need::Telemetry(words) => (has(words, true), "telemetry, which layout `cc` has room for"),
         Need::Grants => (layout == Layout::Homa, "grants, which layout `homa` brings"),
@@ -228,7 +228,10 @@ mod tests {
             assert_eq!(lacks(&law, own), None, "{text}");
             assert_eq!(lacks(&law, Layout::Irn).is_some(), own != Layout::Standard, "{text}");
         }
-        assert!(lacks(&law("hpcc", LINK, shipped).unwrap(), cc(false, 11)).is_some());
+        let hpcc = law("hpcc", LINK, shipped).unwrap();
+        assert!(lacks(&hpcc, cc(false, 11)).is_some());
+        let with_time = Layout::Cc(Cc::new(true, true, 0).unwrap());
+        assert_eq!(lacks(&hpcc, with_time), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ impl Engine {
     pub(crate) fn note_stamp(&mut self, slot: usize, arrival: &Arrival<'_>) {
         match self.profile(slot).layout {
             Layout::Cc(cc) if cc.has_time() => {
-                if let &[peer_sent, ..] = arrival.words {
+                if let Some(&peer_sent) = arrival.words.get(cc.time_at()) {
                     self.aside(slot).peer_sent = peer_sent;
                 }
             }
@@ -42,9 +42,9 @@ impl Engine {
             let count = rest.len().min(own.len.into());
             rest[..count].copy_from_slice(&own.words[..count]);
         }
-        if let [_, echoed, ..] = times
-            && cc.has_time()
+        if cc.has_time()
             && answers
+            && let Some(echoed) = times.get_mut(cc.time_at() + 1)
         {
             *echoed = self.asides.get(self.qps[slot].common.aside).map_or(0, |aside| aside.peer_sent);
         }
@@ -62,8 +62,8 @@ pub(crate) fn read_words<'a>(event: &mut Event<'a>, layout: Layout, arrival: &Ar
         && cc.own_at() > 0
     {
         event.words = arrival.words.get(cc.own_at()..).unwrap_or_default();
-        if let &[peer_sent, echoed, ..] = arrival.words
-            && cc.has_time()
+        if cc.has_time()
+            && let Some(&[peer_sent, echoed, ..]) = arrival.words.get(cc.time_at()..)
         {
             (event.peer_sent, event.echoed, event.stamped) = (peer_sent, echoed, true);
         }
@@ -81,7 +81,7 @@ impl Segment {
         {
             #[expect(clippy::cast_possible_truncation, reason = "modulo 2³² is meant")]
             {
-                words.words[0] = (now.as_ps() / 1_000) as u32;
+                words.words[cc.time_at()] = (now.as_ps() / 1_000) as u32;
             }
         }
         Some(words)

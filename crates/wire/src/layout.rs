@@ -127,7 +127,7 @@ impl Layout {
     /// The word behind the BTH at which in-band telemetry begins, where packets have room for it.
     pub const fn int_at(self) -> Option<usize> {
         match self {
-            Self::Cc(cc) if cc.has_int() => Some(cc.int_at()),
+            Self::Cc(cc) if cc.has_int() => Some(0),
             _ => None,
         }
     }

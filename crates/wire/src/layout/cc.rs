@@ -1,7 +1,7 @@
 //! Layout `cc`: a congestion-control header of 0 to 64 octets behind the BTH, for a law to fill (SwCC §4.3.1).
 //!
-//! Its parts, each present or not for all packets of the queue pair, in this order: the hardware time (2 words),
-//! in-band telemetry (11 words), and words that the law defines.
+//! Its parts, each present or not for all packets of the queue pair, in this order: in-band telemetry (11 words), which
+//! switches find there whatever else a packet has room for, the hardware time (2 words), and words that the law defines.
 
 use crate::layout::LayoutWords;
 use crate::layout::int::IntStack;
@@ -13,7 +13,7 @@ pub struct Cc {
     code: u8,
 }
 
-/// It begins with hardware time.
+/// It holds hardware time.
 const TIME: u8 = 0x80;
 /// It holds telemetry.
 const INT: u8 = 0x40;
@@ -42,7 +42,7 @@ impl Cc {
         if cc.words() <= LayoutWords::MAX { Some(cc) } else { None }
     }
 
-    /// Whether it begins with hardware time.
+    /// Whether it holds hardware time.
     pub const fn has_time(self) -> bool {
         self.code & TIME != 0
     }
@@ -76,7 +76,7 @@ impl Cc {
 
     /// The hardware time in `words`, where this header has one.
     pub fn time(self, words: &LayoutWords) -> Option<CcTime> {
-        match words.as_slice().first_chunk() {
+        match words.as_slice().get(self.time_at()..)?.first_chunk() {
             Some(&[sent_ns, echo_ns]) if self.has_time() => Some(CcTime { sent_ns, echo_ns }),
             _ => None,
         }
@@ -84,7 +84,8 @@ impl Cc {
 
     /// Writes the hardware time; says whether this header has room for it.
     pub fn set_time(self, words: &mut LayoutWords, time: CcTime) -> bool {
-        match words.as_mut_slice().first_chunk_mut() {
+        let place = words.as_mut_slice().get_mut(self.time_at()..).and_then(|rest| rest.first_chunk_mut());
+        match place {
             Some(place) if self.has_time() => {
                 *place = [time.sent_ns, time.echo_ns];
                 true
@@ -95,14 +96,13 @@ impl Cc {
 
     /// The telemetry in `words`, where this header has it.
     pub fn int(self, words: &LayoutWords) -> Option<IntStack> {
-        let block = words.as_slice().get(self.int_at()..)?.first_chunk()?;
+        let block = words.as_slice().first_chunk()?;
         self.has_int().then(|| IntStack::decode(block))
     }
 
     /// Writes the telemetry; says whether this header has room for it.
     pub fn set_int(self, words: &mut LayoutWords, stack: &IntStack) -> bool {
-        let place = words.as_mut_slice().get_mut(self.int_at()..).and_then(|rest| rest.first_chunk_mut());
-        match place {
+        match words.as_mut_slice().first_chunk_mut() {
             Some(block) if self.has_int() => {
                 *block = stack.encode();
                 true
@@ -121,13 +121,14 @@ impl Cc {
         words.as_mut_slice().get_mut(self.own_at()..).unwrap_or_default()
     }
 
-    pub(crate) const fn int_at(self) -> usize {
-        if self.has_time() { TIME_WORDS } else { 0 }
+    /// Where hardware time begins: behind telemetry.
+    pub const fn time_at(self) -> usize {
+        if self.has_int() { IntStack::WORDS } else { 0 }
     }
 
     /// Where the law's own words begin.
     pub const fn own_at(self) -> usize {
-        self.int_at() + if self.has_int() { IntStack::WORDS } else { 0 }
+        self.time_at() + if self.has_time() { TIME_WORDS } else { 0 }
     }
 }
 
@@ -167,6 +168,7 @@ mod tests {
         assert_eq!(cc.time(&words), Some(time));
         assert_eq!(cc.int(&words), Some(stack));
         assert_eq!(cc.own(&words), [1, 2, 3]);
+        assert_eq!(words.as_slice()[..IntStack::WORDS], stack.encode(), "where a switch looks for it");
     }
 
     #[test]

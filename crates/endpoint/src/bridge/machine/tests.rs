@@ -139,9 +139,10 @@ fn packets_behind_a_queue_are_marked_and_stay_right() {
 
 #[test]
 fn a_queue_is_told_in_packets_that_have_room_for_it_and_they_stay_right() {
-    let cc = Cc::new(false, true, 1).unwrap();
-    let layout = Layout::Cc(cc);
-    for v6 in [false, true] {
+    // Whether they have hardware time as well, which the switch does not know.
+    for (v6, time) in [(false, false), (true, false), (true, true)] {
+        let cc = Cc::new(time, true, 1).unwrap();
+        let layout = Layout::Cc(cc);
         let mut ip = if v6 {
             Ip::v6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST)
         } else {
