@@ -159,13 +159,13 @@ impl Link {
         let ahead = at - std::mem::replace(&mut self.at, at);
         #[expect(clippy::cast_possible_truncation, reason = "modulo 2²⁰ is meant")]
         let units = (self.sent / u64::from(SENT)) as u32;
+        let more = told.bytes_128.wrapping_sub(units) % UNITS;
         if ahead < 0 {
-            // Others have overtaken it.
-            let fewer = units.wrapping_sub(told.bytes_128) % UNITS;
-            self.sent = self.sent.wrapping_sub((fewer * SENT).into());
+            // Others have overtaken it, or only slow ones had come before, and its time is taken for one a round earlier: its count says which.
+            let change = i64::from(more) - if more < UNITS / 2 { 0 } else { i64::from(UNITS) };
+            self.sent = self.sent.wrapping_add_signed(change * i64::from(SENT));
             return false;
         }
-        let more = told.bytes_128.wrapping_sub(units) % UNITS;
         self.sent = self.sent.wrapping_add((more * SENT).into());
         rate.octets_in(Span::from_nanos(ahead.unsigned_abs())) >= u64::from(UNITS * SENT)
     }
@@ -283,6 +283,22 @@ mod tests {
         assert_eq!((last.hops[0].sent, last.path, last.anew), (Bytes(10_000_000_000), first.path, 1));
         let seldom = hear(900_000, 12_000_000_000);
         assert_eq!((seldom.hops[0].sent, seldom.anew), (Bytes(0), 2));
+    }
+
+    #[test]
+    fn a_count_goes_on_where_the_first_packet_was_slow_and_those_behind_it_are_taken_for_earlier_ones() {
+        let mut telemetry = Telemetry::default();
+        let micros = |count: u64| Instant::from_ps(count * 1_000_000);
+        let mut hear = |left, arrives, sent| {
+            let hop = IntHop::new(RATE, micros(left), Bytes(sent), Bytes(0));
+            telemetry.hear(micros(arrives), &stack(7, hop), &rates());
+            let way = telemetry.look(micros(arrives), true).unwrap();
+            (way.hops[0].sent, way.hops[0].at_ns)
+        };
+        let (_, first) = hear(1_000, 19_000, 0);
+        let (_, second) = hear(18_900, 19_010, 1_000_000);
+        assert!(second < first, "by as much as its clock comes round in, less what has passed");
+        assert_eq!(hear(19_900, 20_010, 2_000_000), (Bytes(2_000_000), second + 1_000_000));
     }
 
     #[test]
