@@ -34,6 +34,11 @@ pub(crate) fn octets_of(value: f64) -> String {
     scaled(value, &[(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1.0, "B")])
 }
 
+/// Things, of which there may be so many on the mean.
+pub(crate) fn count(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { number(value) }
+}
+
 /// A value that may be missing.
 pub(crate) fn or_dash(value: Option<String>) -> String {
     value.unwrap_or_else(|| "-".to_owned())
@@ -52,10 +57,7 @@ pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
         | Metric::Marks
         | Metric::Pauses
         | Metric::Timeouts
-        | Metric::Reordered => match value.fract() == 0.0 {
-            true => format!("{value:.0}"),
-            false => number(value),
-        },
+        | Metric::Reordered => count(value),
     };
     spread(estimate, one)
 }

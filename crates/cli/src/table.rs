@@ -6,6 +6,7 @@ mod depths;
 mod differences;
 mod faults;
 mod fit;
+mod priorities;
 mod program;
 mod rpc;
 mod traffic;
@@ -491,6 +492,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     text.push_str(&differences::of_traffic(group, results));
     text.push_str(&collective::side_by_side(&names, &group.sums_of_collectives(results)));
     text.push_str(&rpc::side_by_side(&names, &group.sums_of_rpcs(results)));
+    text.push_str(&priorities::side_by_side(&names, &group.sums_of_priorities(results)));
     let hops: u64 = results.iter().map(|results| results.packet_hops).sum();
     let cpu: f64 = results.iter().map(|results| results.run.cpu_s).sum();
     let per_second = if cpu > 0.0 { float(hops) / cpu / 1e6 } else { 0.0 };

@@ -8,6 +8,7 @@ mod collectives;
 mod differences;
 mod left_out;
 mod names;
+mod priorities;
 mod rpcs;
 
 pub use asked::{Asked, Kept, asked, kept};
@@ -15,6 +16,7 @@ pub use collectives::CollectiveSum;
 pub use differences::Difference;
 pub use left_out::{Alike, LeftOut};
 pub use names::{Names, in_one_line};
+pub use priorities::PrioritySum;
 pub use rpcs::RpcSum;
 
 use crate::figures::statistics::Estimate;

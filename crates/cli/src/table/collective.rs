@@ -111,6 +111,7 @@ mod tests {
             flows: 0..2,
             offered: None,
             pattern: Vec::new(),
+            priorities: vec![3],
         }];
         let at = |micros| Instant::ZERO + Span::from_micros(micros);
         let iteration = |start, end| Iteration {

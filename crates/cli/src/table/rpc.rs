@@ -138,6 +138,7 @@ mod tests {
             flows: 0..1,
             offered: None,
             pattern: Vec::new(),
+            priorities: vec![3],
         }];
         one.rpcs = vec![RpcResult {
             table: 0,

@@ -73,7 +73,14 @@ mod tests {
     use std::ops::Range;
 
     fn part(name: &str, kind: &'static str, flows: Range<usize>) -> TrafficResult {
-        TrafficResult { name: name.to_owned(), kind, flows, offered: None, pattern: Vec::new() }
+        TrafficResult {
+            name: name.to_owned(),
+            kind,
+            flows,
+            offered: None,
+            pattern: Vec::new(),
+            priorities: vec![3],
+        }
     }
 
     fn cells(line: &str) -> Vec<&str> {

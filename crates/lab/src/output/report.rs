@@ -12,7 +12,7 @@
 //! | `by_size` | slowdown over the size of flows |
 //! | `collectives`, `rpcs` | collectives, and requests and responses, of one run and of several |
 //! | `faults` | what each table of faults did |
-//! | `priorities` | what befell each priority |
+//! | `priorities` | what befell each priority, of one run and of several |
 //! | `by_table` | what a comparison has of both: their columns in its table, and their means over seeds |
 //! | `named` | what the rows of its tables begin with |
 //! | `comparison` | the page of several runs side by side |

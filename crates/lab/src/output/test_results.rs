@@ -226,7 +226,7 @@ pub(crate) fn with_rpc() -> Results {
 }
 
 fn table(name: &str, kind: &'static str, flows: Range<usize>) -> TrafficResult {
-    TrafficResult { name: name.into(), kind, flows, offered: None, pattern: Vec::new() }
+    TrafficResult { name: name.into(), kind, flows, offered: None, pattern: Vec::new(), priorities: vec![3] }
 }
 
 fn switch(name: &str) -> SwitchResult {

@@ -1,7 +1,8 @@
 //! What a run found out of each priority, where its packets travel on several.
 
-use super::{LinkResult, Results};
+use super::{FlowResult, FlowSet, LinkResult, Results};
 use roci_units::Span;
+use std::collections::BTreeSet;
 
 /// What one end of a link sent into it on one priority, or all ends of all links together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,5 +59,40 @@ impl Results {
             }
         }
         sums
+    }
+
+    /// Payload that the flows whose data travel on `priority` delivered per second: the sum of the goodput of each table of traffic, of its
+    /// flows on that priority. `None` where some table does not know on which its data travel.
+    pub fn goodput_of_priority(&self, priority: u8) -> Option<f64> {
+        self.traffic.iter().try_fold(0.0, |sum, traffic| {
+            let flows = self.flows_of(traffic);
+            let of_table = match traffic.priorities.as_slice() {
+                [] => return None,
+                [one] if *one == priority => flows.total_goodput_bps(),
+                [_] => None,
+                each => {
+                    let its = flows.flows.iter().zip(each).filter(|(_, of)| **of == priority);
+                    let its: Vec<FlowResult> = its.map(|(flow, _)| flow.clone()).collect();
+                    FlowSet { flows: &its, ..flows }.total_goodput_bps()
+                }
+            };
+            Some(sum + of_table.unwrap_or(0.0))
+        })
+    }
+
+    /// The sums of each priority that some of `runs` sent on, in their order, and of every run, in theirs: `None` of a run that does not
+    /// count by priority, and nothing but zeros where it sent nothing on one.
+    pub fn priorities_side_by_side(runs: &[&Self]) -> Vec<(u8, Vec<Option<PriorityResult>>)> {
+        let sums: Vec<Vec<PriorityResult>> =
+            runs.iter().map(|run| run.priority_sums().into_iter().map(|(sum, _)| sum).collect()).collect();
+        let used: BTreeSet<u8> = sums.iter().flatten().map(|sum| sum.priority).collect();
+        let of_run = |priority: u8| {
+            move |sums: &Vec<PriorityResult>| {
+                let none = PriorityResult { priority, ..PriorityResult::default() };
+                let its = sums.iter().find(|sum| sum.priority == priority).copied();
+                (!sums.is_empty()).then(|| its.unwrap_or(none))
+            }
+        };
+        used.into_iter().map(|priority| (priority, sums.iter().map(of_run(priority)).collect())).collect()
     }
 }

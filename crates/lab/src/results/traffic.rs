@@ -16,6 +16,9 @@ pub struct TrafficResult {
     pub offered: Option<Offered>,
     /// Its [pattern](crate::traffic::Traffic::pattern).
     pub pattern: Vec<u64>,
+    /// The priority that the data of its flows travel on: one of all, or one for each of them; empty where it is not known before a run, as
+    /// of laws that rank messages and of programs.
+    pub priorities: Vec<u8>,
 }
 
 impl Results {

@@ -20,6 +20,22 @@ impl Scenario {
         u8::try_from(self.named_priorities().trailing_zeros()).ok().filter(|p| *p < 8).unwrap_or(common)
     }
 
+    /// The priority that data of `traffic` travel on: one of all its flows, or one for each; empty where a law ranks messages, or a program
+    /// may.
+    pub(crate) fn priorities_of(&self, traffic: &Traffic) -> Vec<u8> {
+        let mut controls =
+            presets::used(std::slice::from_ref(traffic), &self.transport.control, &self.controls);
+        if controls.any(|control| control.is_granted() || control.is_program()) {
+            return Vec::new();
+        }
+        let named = traffic.priorities().map(|priority| priority.unwrap_or(self.switch.classes.data));
+        let mut priorities: Vec<u8> = named.collect();
+        if priorities.windows(2).all(|two| two[0] == two[1]) {
+            priorities.truncate(1);
+        }
+        priorities
+    }
+
     /// Whether several priorities are in use: data travel on more than one, acknowledgements have another (`switch.classes.ack`), headers of
     /// trimmed packets do, or a law ranks messages, as Homa does. CNPs, and what NDP sends with them, have one of their own nearly
     /// always, and make no second one. What programs that do not grant set themselves is not looked at.
@@ -60,5 +76,26 @@ mod tests {
         assert!(several(&format!("[switch]\nclasses = {{ ack = 6 }}\n{traffic}")));
         assert!(several(&format!("[switch]\ntrimming = true\npfc = false\n{traffic}")));
         assert!(several(&format!("[transport]\nrecovery = \"irn\"\ncontrol = \"homa\"\n{traffic}")));
+    }
+
+    #[test]
+    fn the_priority_of_flows_is_known_but_under_laws_that_rank_messages_and_programs() {
+        let known = |rest: &str| {
+            let text = format!(
+                "stop = \"1ms\"\n[topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"1us\"\n{rest}"
+            );
+            let scenario = Scenario::parse(&text, "test.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+            scenario.priorities_of(&scenario.traffic[0])
+        };
+        let traffic = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+        assert_eq!(known(traffic), [3]);
+        assert_eq!(known(&format!("[switch]\nclasses = {{ data = 2 }}\n{traffic}")), [2]);
+        assert_eq!(known(&format!("{traffic}priority = 5\n")), [5]);
+        let flow = |rest: &str| format!("{{ src = \"h0\", dst = \"h1\", size = \"1MB\"{rest} }}");
+        let flows =
+            |second: &str| format!("[[traffic]]\nkind = \"flows\"\nflows = [{}, {second}]\n", flow(""));
+        assert_eq!(known(&flows(&flow(", priority = 0"))), [3, 0]);
+        assert_eq!(known(&flows(&flow(""))), [3], "all on one");
+        assert!(known(&format!("[transport]\nrecovery = \"irn\"\ncontrol = \"homa\"\n{traffic}")).is_empty());
     }
 }

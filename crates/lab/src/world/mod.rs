@@ -449,6 +449,7 @@ impl<'a> Simulation<'a> {
             flows,
             offered: Offered::of(std::slice::from_ref(traffic), offered_until),
             pattern: traffic.pattern(),
+            priorities: scenario.priorities_of(traffic),
         });
         Results {
             name: self.scenario.name.clone(),

@@ -63,7 +63,7 @@ pub(super) fn means<'a, T: 'a, const N: usize>(
 }
 
 /// The mean of numbers, or what all others are; nothing where some seed has none, or they differ in words.
-fn mean<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Cell {
+pub(super) fn mean<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Cell {
     match cells.clone().map(Cell::number).collect::<Option<Vec<f64>>>() {
         Some(numbers) => Estimate::of(&numbers).map_or(Cell::None, Cell::from),
         None => {

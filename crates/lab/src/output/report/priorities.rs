@@ -1,7 +1,10 @@
-//! What befell each priority, on the page of a run: in sum, and where it was worst.
+//! What befell each priority: on the page of a run in sum, and where it was worst; and side by side in several runs.
 
+use super::comparison::configurations;
 use super::page::{Cell, Section, Table, Unit};
 use super::run::grouped;
+use super::{Run, by_table, named};
+use crate::batch::Names;
 use crate::results::{LinkResult, PriorityResult, Results};
 
 /// Ways of links that have rows for their priorities.
@@ -81,10 +84,64 @@ fn cells(of: &PriorityResult) -> [Cell; COLUMNS.len()] {
     ]
 }
 
+/// What `comparison.csv` calls what [`cells`] tells.
+const NAMES: [&str; COLUMNS.len()] =
+    ["packets", "tx_bytes", "drops", "ecn_marks", "pause_received", "paused_s", "max_queue_bytes"];
+
+/// The columns that `comparison.csv` has of priorities: of each its goodput, and what befell it over all links.
+pub(super) fn csv_columns(runs: &[Run<'_>]) -> Vec<(String, Vec<Cell>)> {
+    let results: Vec<&Results> = runs.iter().map(|run| run.results).collect();
+    let mut columns = Vec::new();
+    for (priority, of_runs) in Results::priorities_side_by_side(&results) {
+        let goodput = |(results, of): (&&Results, &Option<PriorityResult>)| {
+            of.and_then(|_| results.goodput_of_priority(priority)).into()
+        };
+        let goodput = results.iter().zip(&of_runs).map(goodput).collect();
+        columns.push((format!("priority_{priority}.goodput_bps"), goodput));
+        let cells: Vec<_> = of_runs.iter().map(|of| of.as_ref().map(cells)).collect();
+        for (place, name) in NAMES.into_iter().enumerate() {
+            let column = cells.iter().map(|of| of.as_ref().map_or(Cell::None, |of| of[place].clone()));
+            columns.push((format!("priority_{priority}.{name}"), column.collect()));
+        }
+    }
+    columns
+}
+
+/// One row for each priority of each configuration: means over its seeds, where it has several.
+pub(super) fn side_by_side<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
+    let mut rows = Vec::new();
+    for (name, alike) in configurations(runs) {
+        for (priority, of_seeds) in Results::priorities_side_by_side(&alike) {
+            let goodput: Vec<Cell> =
+                alike.iter().map(|results| results.goodput_of_priority(priority).into()).collect();
+            let seeds: Vec<_> = of_seeds.iter().flatten().map(cells).collect();
+            let figures = (0..COLUMNS.len()).map(|place| by_table::mean(seeds.iter().map(|of| &of[place])));
+            let first = [priority.to_string().into(), by_table::mean(goodput.iter())];
+            rows.push(named::of_configuration(names, name).chain(first).chain(figures).collect());
+        }
+    }
+    if rows.is_empty() {
+        return Section::default();
+    }
+    let columns: Vec<_> =
+        [("priority", Unit::Text), ("goodput", Unit::Rate)].into_iter().chain(COLUMNS).collect();
+    Section {
+        title: "Priorities",
+        note: "Over all links, both ways; packets count on each that they cross. Means over the seeds with 95 % confidence intervals \
+               (Student's t), where there are several."
+            .into(),
+        names: named::headings(names, "configuration", &columns),
+        table: Some(Table { columns, rows }),
+        ..Section::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::csv_of_runs;
     use super::*;
-    use crate::output::test_results::{sample, with_priorities};
+    use crate::output::test_results::{sample, two_tables, with_priorities};
+    use crate::results::TrafficResult;
 
     #[test]
     fn priorities_have_a_row_each_and_the_worst_ways_of_links_stand_first() {
@@ -108,5 +165,64 @@ mod tests {
         let section = worst(&results);
         assert!(section.note.starts_with("The 60 worst of 2\u{202f}003 on which"), "{}", section.note);
         assert_eq!(section.table.map(|table| table.rows.len()), Some(ROWS_MAX));
+    }
+
+    /// Two seeds of one configuration, the second with 13 drops more on priority 0, and one that does not count by priority.
+    fn three() -> [Results; 3] {
+        let mut traffic: Vec<TrafficResult> = two_tables();
+        traffic[1].priorities = vec![0];
+        let one = Results { traffic: traffic.clone(), ..with_priorities() };
+        let mut other = Results { seed: one.seed + 1, ..one.clone() };
+        other.links[1].priorities[0].drops += 13;
+        [one, other, Results { traffic, ..sample() }]
+    }
+
+    fn runs(results: &[Results; 3]) -> Vec<Run<'_>> {
+        let run = |(place, results)| Run {
+            label: ["a seed=1", "a seed=2", "b"][place],
+            configuration: ["a", "a", "b"][place],
+            folder: None,
+            results,
+        };
+        results.iter().enumerate().map(run).collect()
+    }
+
+    #[test]
+    fn a_comparison_has_columns_for_each_priority_and_none_where_no_run_counts_them() {
+        let results = three();
+        let runs = runs(&results);
+        let csv = csv_of_runs(&runs);
+        let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        let column = |name: &str| {
+            let place = rows[0].iter().position(|it| *it == name).unwrap_or_else(|| panic!("{name}: {csv}"));
+            [1, 2, 3].map(|row: usize| rows[row][place])
+        };
+        assert_eq!(column("priority_0.drops"), ["7", "20", ""]);
+        assert_eq!(column("priority_3.ecn_marks"), ["25", "25", ""]);
+        assert_eq!(column("priority_3.pause_received"), ["4", "4", ""]);
+        assert_eq!(column("priority_3.paused_s"), ["0.00009", "0.00009", ""]);
+        let goodput = [0, 3].map(|priority| {
+            let told = column(&format!("priority_{priority}.goodput_bps"));
+            assert!(told[2].is_empty(), "{csv}");
+            told[0].parse::<f64>().unwrap()
+        });
+        let of_table = |table: usize| results[0].flows_of(&results[0].traffic[table]).total_goodput_bps();
+        assert_eq!(goodput.map(Some), [of_table(1), of_table(0)]);
+        assert!(!csv_of_runs(&runs[2..]).contains("priority_"), "{csv}");
+    }
+
+    #[test]
+    fn the_page_of_several_runs_has_a_row_for_each_priority_of_each_configuration_that_counts_them() {
+        let results = three();
+        let section = side_by_side(&Names::default(), &runs(&results));
+        let table = section.table.expect("priorities are in use");
+        let first: Vec<_> = table.rows.iter().map(|row| row[..2].to_vec()).collect();
+        assert_eq!(first, [["a".into(), "0".into()], ["a".into(), "3".into()]]);
+        let place = 1 + table.columns.iter().position(|(name, _)| *name == "drops").expect("a column");
+        assert!(
+            matches!(table.rows[0][place], Cell::Estimate { mean: 13.5, half_width } if half_width > 0.0)
+        );
+        assert_eq!(table.rows[1][place], Cell::Estimate { mean: 0.0, half_width: 0.0 });
+        assert!(side_by_side(&Names::default(), &runs(&results)[2..]).table.is_none());
     }
 }
