@@ -227,6 +227,9 @@ impl Net {
             self.forged.push((port, packet));
         }
         self.totals.dropped += lost;
+        if lost > 0 {
+            self.priorities.hurt(port, packet.priority, lost, 0);
+        }
         if copies.is_empty() {
             self.packets.free(id);
         }
@@ -235,8 +238,12 @@ impl Net {
             // The first copy to come out is the packet itself; the others are made from it while it is on its way.
             let sent = if place == 0 { id } else { self.packets.clone_packet(id) };
             let marks = if place == 0 { packet.marks } else { packet.marks.with(Marks::AGAIN) };
-            let marks = if corrupt { marks.with(Marks::CORRUPT) } else { marks };
-            self.packets[sent].marks = marks;
+            self.packets[sent].marks = if corrupt {
+                self.priorities.hurt(port, packet.priority, 0, 1);
+                marks.with(Marks::CORRUPT)
+            } else {
+                marks
+            };
             self.queue.push_at(arrival, ARRIVE, sent.0);
         }
         self.faults.copies = copies;

@@ -20,6 +20,10 @@ pub struct OfPriority {
     pub pauses: u64,
     /// How long it has stood paused.
     pub paused: Span,
+    /// Packets, copies of them included, that faults lost on their way over this link,
+    pub lost: u64,
+    /// and that they damaged there.
+    pub corrupted: u64,
     /// The most octets that ever waited; `None` of a host's port, whose packets wait in its NIC.
     pub peak: Option<u32>,
 }
@@ -33,6 +37,8 @@ struct OfPort {
     /// By priority: packets and octets together, as both are counted with each packet.
     sent: [(u64, u64); PRIORITIES],
     pauses: [u32; PRIORITIES],
+    /// Lost to faults, and damaged by them.
+    hurt: [(u64, u64); PRIORITIES],
     /// Up to `since`.
     paused: [Span; PRIORITIES],
     since: Instant,
@@ -44,6 +50,7 @@ impl OfPort {
     const NONE: Self = Self {
         sent: [(0, 0); PRIORITIES],
         pauses: [0; PRIORITIES],
+        hurt: [(0, 0); PRIORITIES],
         paused: [Span::ZERO; PRIORITIES],
         since: Instant::ZERO,
         held: 0,
@@ -62,6 +69,16 @@ impl Priorities {
             let (packets, octets) = &mut of.sent[usize::from(priority & 7)];
             *packets += 1;
             *octets += u64::from(frame);
+        }
+    }
+
+    /// Faults have lost or damaged so many copies of a packet on the link of `port`.
+    #[cold]
+    pub(crate) fn hurt(&mut self, port: u32, priority: u8, lost: u64, corrupted: u64) {
+        if let Some(of) = self.0.get_mut(port as usize) {
+            let hurt = &mut of.hurt[usize::from(priority & 7)];
+            hurt.0 += lost;
+            hurt.1 += corrupted;
         }
     }
 
@@ -95,6 +112,7 @@ impl Net {
     pub fn of_priority(&self, port: u32, priority: u8) -> Option<OfPriority> {
         let (of, place) = (self.priorities.0.get(port as usize)?, usize::from(priority & 7));
         let (packets, octets) = of.sent[place];
+        let (lost, corrupted) = of.hurt[place];
         let switch = self.switch_of(port).map(|switch| &self.switches[switch as usize]);
         let counted =
             switch.and_then(|switch| switch.of_priority(port, priority)).copied().unwrap_or_default();
@@ -105,6 +123,8 @@ impl Net {
             dropped: counted.dropped,
             pauses: of.pauses[place].into(),
             paused: of.paused(place, self.now()),
+            lost,
+            corrupted,
             peak: switch.map(|switch| switch.queue_peak(&self.ports, port, priority)),
         })
     }

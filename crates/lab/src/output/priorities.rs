@@ -6,7 +6,8 @@ use crate::results::{LinkResult, PriorityResult, Results};
 use serde::Serialize;
 use std::io::{self, Write};
 
-const HEADER: &str = "link,priority,packets,tx_bytes,drops,ecn_marks,pause_received,paused_s,max_queue_bytes";
+const HEADER: &str =
+    "link,priority,packets,tx_bytes,drops,ecn_marks,pause_received,paused_s,max_queue_bytes,lost,corrupted";
 
 /// Writes the priorities of `results`.
 ///
@@ -15,12 +16,22 @@ const HEADER: &str = "link,priority,packets,tx_bytes,drops,ecn_marks,pause_recei
 pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
     writeln!(out, "{HEADER}")?;
     for (link, of) in results.priorities() {
-        let PriorityResult { priority, packets, tx_bytes, drops, ecn_marks, pause_received, .. } = of;
+        let PriorityResult {
+            priority,
+            packets,
+            tx_bytes,
+            drops,
+            ecn_marks,
+            pause_received,
+            lost,
+            corrupted,
+            ..
+        } = of;
         let (name, paused) = (quoted(&link.name), of.paused.as_secs_f64());
         let deepest = of.max_queue_bytes.map_or_else(String::new, |octets| octets.to_string());
         writeln!(
             out,
-            "{name},{priority},{packets},{tx_bytes},{drops},{ecn_marks},{pause_received},{paused},{deepest}"
+            "{name},{priority},{packets},{tx_bytes},{drops},{ecn_marks},{pause_received},{paused},{deepest},{lost},{corrupted}"
         )?;
     }
     Ok(())
@@ -36,6 +47,8 @@ pub(super) struct PriorityRecord<'a> {
     ecn_marks: u64,
     pause_received: u64,
     paused_s: f64,
+    lost: u64,
+    corrupted: u64,
     max_queue_bytes: Option<u64>,
     deepest_queue: Option<&'a str>,
 }
@@ -50,6 +63,8 @@ impl<'a> PriorityRecord<'a> {
             ecn_marks: sum.ecn_marks,
             pause_received: sum.pause_received,
             paused_s: sum.paused.as_secs_f64(),
+            lost: sum.lost,
+            corrupted: sum.corrupted,
             max_queue_bytes: sum.max_queue_bytes,
             deepest_queue: deepest.map(|link| link.name.as_str()),
         }
@@ -67,10 +82,10 @@ mod tests {
         write(&mut csv, &with_priorities()).unwrap();
         let expected = [
             HEADER,
-            "s0>leaf2,0,100,100000,0,0,0,0,",
-            "s0>leaf2,3,300,300000,0,0,4,0.00009,",
-            "leaf2>root,0,100,100000,7,0,0,0,50000",
-            "leaf2>root,3,300,300000,0,25,0,0,40000\n",
+            "s0>leaf2,0,100,100000,0,0,0,0,,0,0",
+            "s0>leaf2,3,300,300000,0,0,4,0.00009,,4,2",
+            "leaf2>root,0,100,100000,7,0,0,0,50000,0,0",
+            "leaf2>root,3,300,300000,0,25,0,0,40000,0,0\n",
         ];
         assert_eq!(String::from_utf8(csv).unwrap(), expected.join("\n"));
     }
@@ -90,7 +105,7 @@ mod tests {
                       deepest: u64| {
             serde_json::json!({
                 "priority": priority, "packets": packets, "tx_bytes": 1_000 * packets, "drops": drops, "ecn_marks": marks,
-                "pause_received": pauses, "paused_s": paused, "max_queue_bytes": deepest, "deepest_queue": "leaf2>root",
+                "pause_received": pauses, "paused_s": paused, "lost": pauses, "corrupted": pauses / 2, "max_queue_bytes": deepest, "deepest_queue": "leaf2>root",
             })
         };
         assert_eq!(records, [record(0, 200, 7, 0, 0, 0.0, 50_000), record(3, 600, 0, 25, 4, 9e-5, 40_000)]);

@@ -173,7 +173,8 @@ pub(crate) fn with_priorities() -> Results {
         ..PriorityResult::default()
     };
     let paused = Span::from_micros(90);
-    let at_host = [of(0, 100), PriorityResult { pause_received: 4, paused, ..of(3, 300) }];
+    let at_host =
+        [of(0, 100), PriorityResult { pause_received: 4, paused, lost: 4, corrupted: 2, ..of(3, 300) }];
     let at_switch = [
         PriorityResult { drops: 7, max_queue_bytes: Some(50_000), ..of(0, 100) },
         PriorityResult { ecn_marks: 25, max_queue_bytes: Some(40_000), ..of(3, 300) },

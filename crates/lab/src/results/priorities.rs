@@ -21,6 +21,10 @@ pub struct PriorityResult {
     pub pause_received: u64,
     /// How long it stood paused.
     pub paused: Span,
+    /// Packets that faults lost on their way over this link,
+    pub lost: u64,
+    /// and that they damaged there.
+    pub corrupted: u64,
     /// The most octets that waited here, the frame that was being sent aside; `None` at a host, in whose NIC they wait.
     pub max_queue_bytes: Option<u64>,
 }
@@ -29,7 +33,7 @@ impl PriorityResult {
     /// What ranks it among others, the worst the greatest: what was lost, then how long it stood still, then what was marked, and
     /// what waited.
     pub fn trouble(&self) -> impl Ord + use<> {
-        (self.drops, self.paused, self.ecn_marks, self.max_queue_bytes)
+        (self.drops + self.lost + self.corrupted, self.paused, self.ecn_marks, self.max_queue_bytes)
     }
 }
 
@@ -54,6 +58,8 @@ impl Results {
             sum.ecn_marks += of.ecn_marks;
             sum.pause_received += of.pause_received;
             sum.paused += of.paused;
+            sum.lost += of.lost;
+            sum.corrupted += of.corrupted;
             if of.max_queue_bytes > sum.max_queue_bytes.max(Some(0)) {
                 (sum.max_queue_bytes, *deepest) = (of.max_queue_bytes, Some(link));
             }

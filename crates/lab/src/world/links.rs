@@ -39,7 +39,7 @@ fn link_result(net: &Net, port: u32, graph: &Graph, used: &[u8]) -> LinkResult {
 }
 
 fn priority_result(priority: u8, counted: OfPriority) -> PriorityResult {
-    let OfPriority { packets, octets, marked, dropped, pauses, paused, peak } = counted;
+    let OfPriority { packets, octets, marked, dropped, pauses, paused, lost, corrupted, peak } = counted;
     PriorityResult {
         priority,
         packets,
@@ -48,6 +48,8 @@ fn priority_result(priority: u8, counted: OfPriority) -> PriorityResult {
         ecn_marks: marked,
         pause_received: pauses,
         paused,
+        lost,
+        corrupted,
         max_queue_bytes: peak.map(u64::from),
     }
 }

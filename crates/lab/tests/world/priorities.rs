@@ -98,3 +98,21 @@ fn a_run_of_one_priority_has_no_file_of_priorities() {
     // Seven hosts with a link each, both ways, and two priorities, below the heading.
     assert_eq!(written, [(1 + 7 * 2 * 2, true), (0, false)]);
 }
+
+#[test]
+fn what_faults_lose_is_told_of_the_priority_that_lost_it() {
+    let from_h5 = "[[faults.on]]\nlink = \"h5-s0\"\nloss = 0.05\ncorrupt = 0.05\n";
+    let results = run(&format!("{CLASSES}\n{from_h5}"), &[]);
+    let sums = sums(&results);
+    assert!(sums[0].lost > 10 && sums[0].corrupted > 10, "{:?}", sums[0]);
+    assert_eq!(
+        (sums[1].lost, sums[1].corrupted),
+        (0, 0),
+        "acknowledgements go on their data's: {:?}",
+        sums[1]
+    );
+    for link in &results.links {
+        let sum = |count: fn(&PriorityResult) -> u64| link.priorities.iter().map(count).sum::<u64>();
+        assert_eq!((sum(|of| of.lost), sum(|of| of.corrupted)), (link.lost, link.corrupted), "{}", link.name);
+    }
+}

@@ -33,6 +33,9 @@ fn by_priority(net: &Net, port: u32) -> Vec<crate::priorities::OfPriority> {
     let counters = net.counters(port).copied().unwrap_or_default();
     assert_eq!(sum(|of| of.marked), counters.marked);
     assert_eq!(sum(|of| of.dropped), counters.dropped + counters.headroom_dropped);
+    let faults = net.fault_counters(port).copied().unwrap_or_default();
+    assert_eq!(sum(|of| of.lost), faults.dropped.packets);
+    assert_eq!(sum(|of| of.corrupted), faults.corrupted.packets);
     of
 }
 
@@ -84,4 +87,18 @@ fn counting_by_priority_changes_nothing_else_and_a_switch_that_fails_ends_its_pa
     (0..8).for_each(|port| _ = by_priority(&counted.net, port));
     let paused = by_priority(&counted.net, 0)[3].paused;
     assert!(paused > Span::ZERO && paused < Span::from_millis(1), "{paused}");
+}
+
+#[test]
+fn what_faults_lose_and_damage_is_counted_with_the_priority_of_the_packet() {
+    // Copies that are made of a packet count as it does.
+    let faults =
+        [Fault::Duplicate(Ratio::new(1, 4)), Fault::Corrupt(Ratio::new(1, 4)), Fault::Loss(Ratio::new(1, 2))];
+    let faults = faults.map(|fault| super::faults::always(2, NodeId(2), fault)).to_vec();
+    let mut fabric = two_classes(&FabricConfig { faults, ..lossless_3() }, true);
+    fabric.run_until(SECOND);
+    (0..8).for_each(|port| _ = by_priority(&fabric.net, port));
+    let [of_others, faulty] = [0, 2].map(|port| by_priority(&fabric.net, port));
+    assert!(of_others.iter().chain(&faulty[1..]).all(|of| (of.lost, of.corrupted) == (0, 0)), "{faulty:?}");
+    assert!(faulty[0].packets == 400 && faulty[0].lost > 150 && faulty[0].corrupted > 20, "{faulty:?}");
 }

@@ -35,7 +35,8 @@ pub(super) fn of_run(results: &Results) -> Vec<Section> {
 /// The links on which most befell a priority: with the drops first, then the longest pauses, the marks, and the queues.
 fn worst(results: &Results) -> Section {
     let befell = |of: &PriorityResult| {
-        of.drops + of.ecn_marks + of.pause_received > 0 || of.max_queue_bytes.is_some_and(|octets| octets > 0)
+        of.drops + of.ecn_marks + of.pause_received + of.lost + of.corrupted > 0
+            || of.max_queue_bytes.is_some_and(|octets| octets > 0)
     };
     let mut ways: Vec<(&LinkResult, &PriorityResult)> =
         results.priorities().filter(|(_, of)| befell(of)).collect();
@@ -62,13 +63,15 @@ fn worst(results: &Results) -> Section {
     Section { title: "Priorities by link", note, table, ..Section::default() }
 }
 
-const COLUMNS: [(&str, Unit); 7] = [
+const COLUMNS: [(&str, Unit); 9] = [
     ("packets", Unit::Count),
     ("sent", Unit::Bytes),
     ("drops", Unit::Count),
     ("CE marks", Unit::Count),
     ("PAUSE received", Unit::Count),
     ("paused", Unit::Time),
+    ("lost", Unit::Count),
+    ("damaged", Unit::Count),
     ("deepest queue", Unit::Bytes),
 ];
 
@@ -80,13 +83,24 @@ fn cells(of: &PriorityResult) -> [Cell; COLUMNS.len()] {
         of.ecn_marks.into(),
         of.pause_received.into(),
         of.paused.as_secs_f64().into(),
+        of.lost.into(),
+        of.corrupted.into(),
         of.max_queue_bytes.map_or(Cell::None, Cell::from),
     ]
 }
 
 /// What `comparison.csv` calls what [`cells`] tells.
-const NAMES: [&str; COLUMNS.len()] =
-    ["packets", "tx_bytes", "drops", "ecn_marks", "pause_received", "paused_s", "max_queue_bytes"];
+const NAMES: [&str; COLUMNS.len()] = [
+    "packets",
+    "tx_bytes",
+    "drops",
+    "ecn_marks",
+    "pause_received",
+    "paused_s",
+    "lost",
+    "corrupted",
+    "max_queue_bytes",
+];
 
 /// The columns that `comparison.csv` has of priorities: of each its goodput, and what befell it over all links.
 pub(super) fn csv_columns(runs: &[Run<'_>]) -> Vec<(String, Vec<Cell>)> {
