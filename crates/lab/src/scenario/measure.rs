@@ -23,11 +23,19 @@ pub struct Measure {
     pub receivers: bool,
     /// Whether the time series is written as text too.
     pub series_csv: bool,
+    /// Whether ports count by priority; `None`: where several are known to be in use.
+    pub priorities: Option<bool>,
 }
 
 impl Default for Measure {
     fn default() -> Self {
-        Self { sample: Some(Span::from_micros(100)), pcap: Vec::new(), receivers: false, series_csv: false }
+        Self {
+            sample: Some(Span::from_micros(100)),
+            pcap: Vec::new(),
+            receivers: false,
+            series_csv: false,
+            priorities: None,
+        }
     }
 }
 
@@ -47,7 +55,8 @@ impl Measure {
         };
         let receivers = table.flag("receivers")?.unwrap_or(default.receivers);
         let series_csv = table.flag("series_csv")?.unwrap_or(default.series_csv);
-        Ok(Self { sample, pcap, receivers, series_csv })
+        let priorities = table.flag("priorities")?;
+        Ok(Self { sample, pcap, receivers, series_csv, priorities })
     }
 }
 

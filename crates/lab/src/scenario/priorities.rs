@@ -36,10 +36,15 @@ impl Scenario {
         priorities
     }
 
+    /// Whether ports count by priority: where `measure.priorities` says so, or else several are in use.
+    pub(crate) fn counts_priorities(&self) -> bool {
+        self.measure.priorities.unwrap_or_else(|| self.has_several_priorities())
+    }
+
     /// Whether several priorities are in use: data travel on more than one, acknowledgements have another (`switch.classes.ack`), headers of
     /// trimmed packets do, or a law ranks messages, as Homa does. CNPs, and what NDP sends with them, have one of their own nearly
     /// always, and make no second one. What programs that do not grant set themselves is not looked at.
-    pub(crate) fn has_several_priorities(&self) -> bool {
+    fn has_several_priorities(&self) -> bool {
         let classes = &self.switch.classes;
         let mut used = self.named_priorities() | 1 << self.data_priority();
         if classes.ack != classes.data {

@@ -87,7 +87,7 @@ pub(super) fn fabric(
     let nics = Simulated::new(hosts, driver);
     let mut fabric =
         Fabric::new(graph, &config, nics).map_err(|error| RunError::Impossible(error.to_string()))?;
-    if scenario.has_several_priorities() {
+    if scenario.counts_priorities() {
         fabric.net.count_priorities();
     }
     for (number, name) in (0u16..).zip(&graph.hosts) {

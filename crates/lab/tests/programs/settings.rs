@@ -1,6 +1,6 @@
 //! What a scenario sets of a program, before a run and during it, and reads.
 
-use super::{PAIR, at, run, text};
+use super::{PAIR, at, control, run, text};
 use roci_units::Span;
 
 #[test]
@@ -168,4 +168,21 @@ fn a_context_is_read_in_the_series_and_written_during_the_run() {
     });
     assert_eq!(&rates[..4], [(1, rates[0].1), (2, rates[1].1), (3, rates[2].1), (4, 1_000_000)]);
     assert!(rates[2].1 > 1_500_000 && rates[4].1 > 1_000_000, "{rates:?}");
+}
+
+#[test]
+fn the_priorities_that_a_program_sets_are_counted_where_they_are_asked_for() {
+    let priorities = |asked: &[(&str, &str)]| {
+        let ranked = control("tests/programs/ranked.elf");
+        let over = [&[("transport.control", ranked.as_str())], asked].concat();
+        let results = run(&text(PAIR, &over).unwrap());
+        results.priority_sums().iter().map(|(sum, _)| (sum.priority, sum.packets > 1_000)).collect::<Vec<_>>()
+    };
+    assert_eq!(priorities(&[]), [], "nobody knows before the run");
+    let asked = ("measure.priorities", "true");
+    // The data; what acknowledges them, and what went first, has the class of data.
+    assert_eq!(priorities(&[asked]), [(1, true), (3, true), (4, true)]);
+    let own = ("traffic.0.flows.1.priority", "0");
+    assert!(!priorities(&[own]).is_empty(), "two are named");
+    assert_eq!(priorities(&[own, ("measure.priorities", "false")]), []);
 }

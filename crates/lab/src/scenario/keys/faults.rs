@@ -30,6 +30,12 @@ pub static MEASURE: Section = section(
             "`false`",
             "Whether the time series is written as `series.csv` too, for tools that read no Parquet.",
         ),
+        key(
+            "priorities",
+            "true or false",
+            "`true` where several are known to be in use",
+            "Whether ports count by priority, for [`priorities.csv`](output.md#prioritiescsv). What programs set by `setPriority` is not known before a run.",
+        ),
     ],
 );
 
