@@ -4,6 +4,7 @@ use super::{assignments, default_folder, seeds};
 use crate::Failure;
 use crate::args::{Common, Tune};
 use crate::execute::{Executed, PART, Request, execute_all, prepare, print, threads};
+use crate::plan::memory;
 use crate::progress::{Watcher, listen};
 use crate::table::tuned::{self, AS_IT_IS, Asked};
 use roci_lab::batch::{self, Group, Run, Task, in_one_line};
@@ -71,8 +72,12 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
     let folder = common.out.clone().unwrap_or_else(|| default_folder(&format!("{}-tune", plain.name)));
     // Whoever waits an hour should not learn then that it cannot be written.
     drop(prepare(&folder)?);
-    listen()?;
     let draws = usize::try_from(arguments.draws).unwrap_or(usize::MAX);
+    // Of the search scores alone are kept, of the last comparison all.
+    if let Some(note) = memory(std::iter::once(&planned(&plain, &seeds, draws))).filter(|_| !common.quiet) {
+        let _ = writeln!(std::io::stderr(), "{note}");
+    }
+    listen()?;
     let mut refusals = BTreeMap::new();
     let accept = |values: &[(String, String)]| {
         with_values(&plain, values).map(drop).inspect_err(|error| {
@@ -158,6 +163,18 @@ fn check_keys(knobs: &[Knob]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The last comparison as far as it is known before the search: as many runs, of the scenario as it is.
+fn planned(plain: &Arc<Scenario>, seeds: &[u64], draws: usize) -> Group {
+    let run = |seed: &u64| Run {
+        label: AS_IT_IS.to_owned(),
+        values: Vec::new(),
+        scenario: Arc::clone(plain),
+        seed: *seed,
+    };
+    let runs = (0..=draws.min(FINALISTS)).flat_map(|_| seeds.iter().map(run)).collect();
+    Group { title: plain.name.clone(), runs, left_out: Vec::new(), tried: None }
 }
 
 /// What is said where no configuration that was drawn can be.
@@ -350,6 +367,19 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_asked_for_all_that_the_last_comparison_will_keep() {
+        let text = "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n\
+                    [[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+        let plain = Arc::new(Scenario::parse(text, "here.toml", &[]).unwrap());
+        let flows = |draws: usize| batch::kept(&planned(&plain, &[1, 2, 3], draws).runs).flows;
+        assert_eq!(
+            [flows(32), flows(2)],
+            [4 * 3 * (4 + 1), 4 * 3 * (2 + 1)],
+            "the finalists, and the scenario as it is"
+        );
+    }
 
     #[test]
     fn the_search_begins_behind_all_seeds_of_the_comparison_however_great() {

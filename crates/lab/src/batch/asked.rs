@@ -1,7 +1,7 @@
 //! What runs are asked to move, which is known before they begin.
 
 use super::Run;
-use crate::results::FlowResult;
+use crate::results::{FlowResult, HostResult, Iteration, LinkResult, SwitchResult};
 use crate::scenario::Scenario;
 use crate::traffic::Traffic;
 use crate::traffic::jobs::{Jobs, Setting};
@@ -125,20 +125,25 @@ impl Asked {
 pub struct Kept {
     /// Flows of all of them; about, where they come by the clock.
     pub flows: u64,
-    /// Octets of what became of each. What is under way takes more.
+    /// Octets of what became of each, of iterations of collectives, and of hosts, switches and links. Samples come on top of that, and
+    /// what is under way takes more.
     pub octets: u64,
 }
 
 /// What `runs` keep.
 pub fn kept(runs: &[Run]) -> Kept {
-    let mut flows = 0u64;
+    let mut kept = Kept::default();
     // Other seeds have as many, as far as can be told.
     for alike in runs.chunk_by(|one, next| Arc::ptr_eq(&one.scenario, &next.scenario)) {
         let Some(first) = alike.first() else { continue };
-        let each = expected(&first.scenario, first.seed).unwrap_or(0);
-        flows = flows.saturating_add(each.saturating_mul(alike.len() as u64));
+        let runs = alike.len() as u64;
+        let flows = expected(&first.scenario, first.seed).unwrap_or(0).saturating_mul(runs);
+        let others = beside_flows(&first.scenario).saturating_mul(runs);
+        kept.flows = kept.flows.saturating_add(flows);
+        let octets = flows.saturating_mul(size_of::<FlowResult>() as u64).saturating_add(others);
+        kept.octets = kept.octets.saturating_add(octets);
     }
-    Kept { flows, octets: flows.saturating_mul(size_of::<FlowResult>() as u64) }
+    kept
 }
 
 /// About how many flows `scenario` has; `None` of traffic that cannot be.
@@ -147,7 +152,20 @@ fn expected(scenario: &Scenario, seed: u64) -> Option<u64> {
     let traffic: Arc<[Traffic]> = scenario.traffic.clone().into();
     let setting =
         Setting { topology: &scenario.topology, seed, stop, packet: 0, start_jitter: Some(Span::ZERO) };
-    Some(Jobs::new(&traffic, &setting).ok()?.expected())
+    Some(Jobs::new(&traffic, &setting).ok()?.expected(stop))
+}
+
+/// Octets that a run of `scenario` keeps of what is not a flow.
+fn beside_flows(scenario: &Scenario) -> u64 {
+    let Graph { hosts, switches, links } = &scenario.topology.graph;
+    let of_network = hosts.len() * size_of::<HostResult>()
+        + switches.len() * size_of::<SwitchResult>()
+        + 2 * links.len() * size_of::<LinkResult>();
+    let iterations = scenario.traffic.iter().map(|traffic| match traffic {
+        Traffic::Collective(spec) => u64::from(spec.iterations) * size_of::<Iteration>() as u64,
+        _ => 0,
+    });
+    of_network as u64 + iterations.sum::<u64>()
 }
 
 /// So many flows are counted of all runs together: a fraction of a second.
@@ -215,8 +233,41 @@ mod tests {
         let Kept { flows, octets } = kept(&runs);
         // 4 bursts of 4, 30 from each to each, and those by chance.
         assert!(flows > 3 * 46 && flows.abs_diff(counted) * 5 < counted, "{flows} {counted}");
-        assert_eq!(octets, flows * size_of::<FlowResult>() as u64);
+        let network = 6 * (size_of::<HostResult>() + 2 * size_of::<LinkResult>()) + size_of::<SwitchResult>();
+        assert_eq!(octets, flows * size_of::<FlowResult>() as u64 + 3 * network as u64);
         assert_eq!(kept(&[]), Kept::default());
+    }
+
+    #[test]
+    fn what_is_kept_of_each_kind_of_traffic_is_what_it_comes_to_before_the_run_stops() {
+        let kinds = [
+            "kind = 'flows'; flows = [{ src = 'h0', dst = 'h1', size = '1KB' }, { src = 'h1', dst = 'h0', size = '1KB', start = '2ms' }]",
+            "kind = 'permutation'; size = '1KB'",
+            "kind = 'permutation'; size = '1KB'; [[traffic]]; kind = 'permutation'; size = '1KB'; start = '2ms'",
+            "kind = 'all-to-all'; size = '1KB'",
+            "kind = 'incast'; senders = 3; size = '1KB'; start = '500us'",
+            "kind = 'incast'; senders = 3; size = '1KB'; every = '300us'",
+            "kind = 'closed-loop'; src = 'h0'; dst = 'h1'; qps = 3; message = '1KB'",
+            "kind = 'collective'; operation = 'all-reduce'; size = '6KB'; channels = 2; iterations = 5",
+            "kind = 'rpc'; server = 'h0'; request = '1KB'; window = 1",
+        ];
+        let (head, _) = MIXED.split_once("[[traffic]]").unwrap();
+        for kind in kinds {
+            let lines = kind.replace("; ", "\n");
+            let scenario = Arc::new(scenario(&format!("stop = '1ms'\n{head}[[traffic]]\n{lines}\n")));
+            let results = SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap();
+            let run =
+                Run { label: String::new(), values: Vec::new(), scenario: Arc::clone(&scenario), seed: 1 };
+            let Kept { flows, octets } = kept(&[run]);
+            assert_eq!(flows, results.flows.len() as u64, "{kind}");
+            let iterations: usize = results.collectives.iter().map(|it| it.iterations.len()).sum();
+            let is = size_of_val(&*results.flows)
+                + size_of_val(&*results.hosts)
+                + size_of_val(&*results.switches)
+                + size_of_val(&*results.links)
+                + iterations * size_of::<Iteration>();
+            assert_eq!(octets, is as u64, "{kind}");
+        }
     }
 
     /// One flow from `h0` to `h1` behind the other leaf, and one to its neighbour.

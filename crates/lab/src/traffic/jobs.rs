@@ -169,9 +169,9 @@ impl Jobs {
         })
     }
 
-    /// How many jobs there are, those by the clock as many as come about; before the first is taken.
-    pub fn expected(&self) -> u64 {
-        self.sources.iter().fold(0, |sum, source| sum.saturating_add(source.expected()))
+    /// How many jobs begin before `stop`, those by the clock as many as come about; before the first is taken.
+    pub fn expected(&self, stop: Option<Instant>) -> u64 {
+        self.sources.iter().fold(0, |sum, source| sum.saturating_add(source.expected(stop)))
     }
 
     /// How many jobs are held because their order is not settled yet, or another's start comes first.

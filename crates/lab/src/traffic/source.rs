@@ -95,7 +95,7 @@ impl Source {
             }
         };
         let mut source = Self { traffic: Arc::clone(traffic), index, state, random, taken: 0, hosts };
-        let flows = source.expected();
+        let flows = source.expected(stop);
         if flows > FLOWS_MAX {
             return Err(Fault::TooManyFlows(flows));
         }
@@ -105,15 +105,19 @@ impl Source {
         Ok(source)
     }
 
-    /// How many jobs there are; of those by the clock, about how many come.
-    pub(super) fn expected(&self) -> u64 {
+    /// How many jobs begin before `stop`; of those by the clock, about how many come.
+    pub(super) fn expected(&self, stop: Option<Instant>) -> u64 {
+        let begins = |start: Instant| stop.is_none_or(|stop| start < stop);
+        if !self.next_start().is_some_and(begins) {
+            return 0;
+        }
         let count = match (&self.traffic[self.index], &self.state) {
             (_, State::Bursts(bursts)) => {
                 return bursts.arrivals.expected().saturating_mul(bursts.size as u64);
             }
             (_, State::Poisson(arrivals)) => return arrivals.expected(),
-            (Traffic::Flows(flows), _) => flows.len(),
-            (Traffic::Hpcc(file), _) => file.flows.len(),
+            (Traffic::Flows(flows), _) => flows.iter().filter(|flow| begins(flow.start)).count(),
+            (Traffic::Hpcc(file), _) => file.flows.iter().filter(|flow| begins(flow.start)).count(),
             (Traffic::ClosedLoop(spec), _) => spec.pairs.len().saturating_mul(spec.qps as usize),
             (Traffic::Rpc(spec), _) => spec.queue_pairs() as usize,
             (Traffic::Collective(spec), _) => spec.queue_pairs() as usize,
@@ -270,7 +274,7 @@ impl Arrivals {
         match self.gap {
             Gap::Never => 1,
             Gap::Fixed(period) => left.div_ceil(period.as_ps().max(1)),
-            Gap::Exponential(mean_ps) => (left as f64 / mean_ps) as u64,
+            Gap::Exponential(mean_ps) => 1 + (left as f64 / mean_ps) as u64,
         }
     }
 
