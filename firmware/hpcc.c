@@ -25,13 +25,13 @@ typedef struct {
 } Link;
 
 typedef struct {
-    uint32_t link;        /* the rate of the queue pair's own link */
-    uint32_t window;      /* W */
-    uint32_t reference;   /* W^c */
-    uint32_t utilisation; /* U */
-    uint32_t update_at;   /* lastUpdateSeq: the packet after which W^c moves */
-    uint32_t stage;       /* incStage */
-    uint32_t path;        /* by which switches the last ACK's telemetry came; 0: none did yet */
+    uint32_t link;          /* the rate of the queue pair's own link */
+    uint32_t window;        /* W */
+    uint32_t reference;     /* W^c */
+    Fraction24 utilisation; /* U */
+    uint32_t update_at;     /* lastUpdateSeq: the packet after which W^c moves */
+    uint32_t stage;         /* incStage */
+    uint32_t path;          /* by which switches the last ACK's telemetry came; 0: none did yet */
     Link links[HOPS];
 } QPContext;
 

@@ -17,6 +17,7 @@ const OTHER: &[u8] = include_bytes!("../../../tests/images/other.elf");
 const OPENING: &[u8] = include_bytes!("../../../tests/images/opening.elf");
 const TUNED: &[u8] = include_bytes!("../../../tests/images/tuned.elf");
 const DCQCN: &[u8] = include_bytes!("../../../../../firmware/dcqcn.elf");
+const HPCC: &[u8] = include_bytes!("../../../../../firmware/hpcc.elf");
 const LINK: BitsPerSec = BitsPerSec::from_gbps(10);
 
 fn image(file: &[u8], checked: bool) -> Result<Arc<Image>, ImageError> {
@@ -555,6 +556,8 @@ fn a_fraction_is_given_and_shown_as_one() {
         (DCQCN, "g", "1/256", "1/256"),
         (DCQCN, "g", "1/1000000000", "1/16777216"),
         (DCQCN, "alpha", "1/2", "1/2"),
+        // It begins with one, whatever is given.
+        (HPCC, "utilisation", "0.95", "1"),
     ] {
         let mut law = Programmed::new(image(file, true).unwrap(), fallback()).unwrap();
         law.set_initial(name, text).unwrap_or_else(|error| panic!("{name} = {text}: {error}"));
@@ -568,6 +571,7 @@ fn a_fraction_is_given_and_shown_as_one() {
         (TUNED, "part", "-1"),
         (DCQCN, "g", "256"),
         (DCQCN, "alpha", "300"),
+        (HPCC, "utilisation", "10us"),
     ] {
         let (mut law, _) = lone(file);
         let Law::Program(program) = &mut law else { unreachable!("it is one") };
