@@ -5,7 +5,7 @@
 
 use super::check::{NICS_MAX, check_hosts, check_links, check_names, counts, host_count};
 use super::ports::Ports;
-use super::{Topology, TopologyError, check, node_index};
+use super::{Pairing, Topology, TopologyError, check, node_index};
 use crate::graph::{Graph, Link, NodeId};
 use crate::packet::HostId;
 use roci_units::BitsPerSec;
@@ -104,8 +104,8 @@ impl Topology {
         if self.homes.is_none() { &self.graph.hosts } else { &self.homes.names }
     }
 
-    /// What each host can send: of one with several NICs, those that reach the most others together. So links within a server, be they
-    /// ever so fast, are no part of what its hosts send into the network.
+    /// What each host can send: of one with several NICs, those that reach the most others together, as far as connections are made by
+    /// them. So links within a server, be they ever so fast, are no part of what its hosts send into the network.
     pub fn capacities(&self) -> Vec<BitsPerSec> {
         let rates = self.graph.host_rates();
         if self.homes.is_none() {
@@ -117,12 +117,22 @@ impl Topology {
             sizes[islands[nic] as usize] += 1;
         }
         let reach = |nic: HostId| sizes[islands[usize::from(nic.0)] as usize];
-        let of_host = |host: HostId| {
+        let mut pairing = Pairing::of(self);
+        let hosts = self.hosts().len();
+        let mut of_host = |host: HostId| {
             let most = self.homes.nics(host).map(reach).max();
-            let widest = self.homes.nics(host).filter(|nic| Some(reach(*nic)) == most);
-            BitsPerSec(widest.map(|nic| rates[usize::from(nic.0)].0).sum())
+            let mut widest: Vec<HostId> =
+                self.homes.nics(host).filter(|nic| Some(reach(*nic)) == most).collect();
+            if let (Some(pairing), 2..) = (&mut pairing, widest.len()) {
+                let others =
+                    (0u16..).take(hosts).step_by(hosts.div_ceil(ASKED)).filter(|other| *other != host.0);
+                let pairs = others.flat_map(|other| pairing.nearest([host, HostId(other)]));
+                let used: BTreeSet<u16> = pairs.map(|[nic, _]| nic.0).collect();
+                widest.retain(|nic| used.contains(&nic.0));
+            }
+            BitsPerSec(widest.into_iter().map(|nic| rates[usize::from(nic.0)].0).sum())
         };
-        (0u16..).take(self.hosts().len()).map(|host| of_host(HostId(host))).collect()
+        (0u16..).take(hosts).map(|host| of_host(HostId(host))).collect()
     }
 
     /// For each node the number of the part of the network that it is in, where nothing joins NICs of one host.
@@ -171,6 +181,9 @@ impl Topology {
         Ok(())
     }
 }
+
+/// So many others are looked at, that lie evenly among all, to see by which of its NICs a host talks to them.
+const ASKED: usize = 64;
 
 #[expect(clippy::cast_possible_truncation, reason = "numbers of hosts and NICs have 16 bits")]
 const fn narrow(place: usize) -> u16 {
@@ -227,6 +240,9 @@ mod tests {
         let gbps = BitsPerSec::from_gbps;
         let within = [("a", "s"), ("b", "s"), ("c", "s"), ("a", "fast"), ("b", "fast")];
         assert_eq!(network(&within).unwrap().capacities(), [gbps(100); 3]);
+        // Both switches reach all, and nobody takes the slower one.
+        let alike = [("a", "s"), ("b", "s"), ("c", "s"), ("a", "fast"), ("b", "fast"), ("c", "fast")];
+        assert_eq!(network(&alike).unwrap().capacities(), [gbps(800); 3]);
         let twice = [("a", "s"), ("a", "t"), ("b", "s"), ("b", "t"), ("c", "s"), ("s", "t")];
         assert_eq!(network(&twice).unwrap().capacities(), [gbps(200), gbps(200), gbps(100)]);
     }

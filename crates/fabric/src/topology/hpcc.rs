@@ -67,6 +67,18 @@ pub enum HpccError {
         /// How many of them are switches.
         switches: u32,
     },
+    /// Servers would have different numbers of GPUs.
+    #[error(
+        "line {line}: {hosts} GPUs are not divided evenly into servers of {gpus}; correct one of the counts"
+    )]
+    UnevenServers {
+        /// Its number, from 1.
+        line: usize,
+        /// How many nodes are no switches.
+        hosts: u32,
+        /// What the first line says of a server.
+        gpus: u32,
+    },
     /// A line has another form.
     #[error("line {line}: {text:?} cannot be read here; write {expected}")]
     Form {
@@ -86,6 +98,14 @@ pub enum HpccError {
         text: String,
         /// What is wrong with it.
         reason: ParseError,
+    },
+    /// A rate beyond what is simulated.
+    #[error("line {line}: a rate of {rate}; it must be at most {RATE_MAX}")]
+    Rate {
+        /// Its number, from 1.
+        line: usize,
+        /// The rate.
+        rate: BitsPerSec,
     },
     /// More packets lost than sent.
     #[error("line {line}: a loss of {loss}; it must be at most 1")]
@@ -141,9 +161,13 @@ pub enum HpccError {
 /// When a line has another form, a number is out of range, or the network does not hold together; with the line.
 pub fn read(text: &str) -> Result<Topology, HpccError> {
     let mut lines = Lines::new(text);
-    let (line, [nodes, switches, links]) = lines.header()?;
+    let Header { line, counts: [nodes, switches, links], per_server } = lines.header()?;
     if switches >= nodes {
         return Err(HpccError::NoHost { line, nodes, switches });
+    }
+    let hosts = nodes - switches;
+    if let Some(gpus) = per_server.filter(|gpus| *gpus == 0 || !hosts.is_multiple_of(*gpus)) {
+        return Err(HpccError::UnevenServers { line, hosts, gpus });
     }
     let refused = |reason| HpccError::Topology { line: Some(line), reason };
     // Bounded before anything is allocated by these numbers.
@@ -175,7 +199,7 @@ pub fn read(text: &str) -> Result<Topology, HpccError> {
         let line = reason.link().and_then(|link| link_lines.get(link)).copied();
         HpccError::Topology { line, reason }
     })?;
-    Ok(Topology { loss, note, ..topology })
+    Ok(Topology { loss, note, per_server, ..topology })
 }
 
 /// The graph's nodes, and where each node of the file is among them.
@@ -195,11 +219,23 @@ fn name_nodes(is_switch: &[bool]) -> (Graph, Vec<NodeId>) {
     (graph, places)
 }
 
+/// The fastest link: laws count rates in kb/s, in words of 32 bits.
+const RATE_MAX: BitsPerSec = BitsPerSec::from_gbps(4_000);
+
 /// What a link's line says besides its ends.
 struct Quantities {
     rate: BitsPerSec,
     delay: Span,
     loss: Ratio,
+}
+
+/// What the first line says.
+struct Header {
+    line: usize,
+    /// Nodes, switches and links.
+    counts: [u32; 3],
+    /// GPUs of a server.
+    per_server: Option<u32>,
 }
 
 /// The lines of the file that say something, with their numbers.
@@ -219,19 +255,22 @@ impl<'a> Lines<'a> {
         Self { content: content.peekable(), last: text.lines().count() }
     }
 
-    fn header(&mut self) -> Result<(usize, [u32; 3]), HpccError> {
+    fn header(&mut self) -> Result<Header, HpccError> {
         let (line, text) = self.content.next().ok_or(HpccError::Empty)?;
         let form = || HpccError::Form { line, text: text.to_owned(), expected: HEADER };
         let fields: Vec<&str> = text.split_whitespace().collect();
         let number = |field: &str| field.parse::<u32>().map_err(|_| form());
         match fields[..] {
-            [nodes, switches, links] => Ok((line, [number(nodes)?, number(switches)?, number(links)?])),
+            [nodes, switches, links] => {
+                let counts = [number(nodes)?, number(switches)?, number(links)?];
+                Ok(Header { line, counts, per_server: None })
+            }
             // Some versions count GPUs of a node behind their kind.
             [nodes, gpus, nv_switches, switches, links, _]
             | [nodes, gpus, nv_switches, switches, links, _, _] => {
-                number(gpus)?;
                 let switches = number(nv_switches)?.checked_add(number(switches)?).ok_or_else(form)?;
-                Ok((line, [number(nodes)?, switches, number(links)?]))
+                let counts = [number(nodes)?, switches, number(links)?];
+                Ok(Header { line, counts, per_server: Some(number(gpus)?) })
             }
             _ => Err(form()),
         }
@@ -261,7 +300,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What the first line says.
+/// What the first line should be.
 const HEADER: &str = "\"nodes switches links\", three numbers, or as SimAI does \"nodes gpus-per-server nvswitches switches links gpu-type\"";
 /// What a line after the switches says.
 const LINK: &str = "a link: \"node node rate delay loss\", such as \"0 320 100Gbps 1us 0\"";
@@ -289,6 +328,9 @@ fn link((line, text): (usize, &str), nodes: u32) -> Result<(usize, [u32; 2], Qua
         delay: quantity(line, delay)?,
         loss: quantity(line, loss)?,
     };
+    if quantities.rate > RATE_MAX {
+        return Err(HpccError::Rate { line, rate: quantities.rate });
+    }
     if quantities.delay.as_ps() >= HORIZON_PS {
         return Err(HpccError::Delay { line, delay: quantities.delay });
     }

@@ -46,6 +46,8 @@ pub struct Topology {
     pub graph: Graph,
     /// Which of those NICs belong to one host.
     pub homes: Homes,
+    /// How many hosts in a row are on one server, where that is known.
+    pub per_server: Option<u32>,
     /// How often a link loses a packet, by its place in the graph's list; links that lose none are left out.
     pub loss: Vec<(u32, Ratio)>,
     /// What the user should be told, such as that a size was rounded up.

@@ -5,16 +5,21 @@ use super::ports::Ports;
 use super::{Topology, node_index};
 use crate::graph::NodeId;
 use crate::packet::HostId;
+use roci_units::BitsPerSec;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Chooses the NICs of connections: of all pairs with the fewest links between them that whose two NICs have the fewest connections of the
-/// same direction, for what is sent and what comes take nothing from each other.
+/// Chooses the NICs of connections: of all pairs with the fewest links between them, and of these with the fastest links at their ends, that whose
+/// two NICs have the fewest connections of the same direction, for what is sent and what comes take nothing from each other.
+///
+/// So two GPUs of a server talk over its own switch, though the ToR that both are linked to is as near.
 #[derive(Clone, Debug)]
 pub struct Pairing {
     homes: Homes,
     /// How many NICs there are.
     nics: usize,
     ports: Ports,
+    rates: Vec<BitsPerSec>,
     /// How many links each switch is away from those that were asked for, over switches alone; what no path leads to is left out.
     away: BTreeMap<u32, BTreeMap<u32, u32>>,
     /// How many connections each NIC has been chosen for, of those that begin there and of those that end there.
@@ -29,6 +34,7 @@ impl Pairing {
             homes: topology.homes.clone(),
             nics,
             ports: Ports::of(&topology.graph),
+            rates: topology.graph.host_rates(),
             away: BTreeMap::new(),
             chosen: [vec![0; nics], vec![0; nics]],
         })
@@ -50,20 +56,24 @@ impl Pairing {
         self.chosen[end][usize::from(nic.0)]
     }
 
-    /// All pairs of NICs of `hosts` with the fewest links between them: those that [`Pairing::choose`] chooses from.
+    /// All pairs of NICs of `hosts` with the fewest links between them, and of these with the fastest slower end: those that [`Pairing::choose`] chooses from.
     pub fn nearest(&mut self, hosts: [HostId; 2]) -> Vec<[HostId; 2]> {
         let [from, to] = hosts.map(|host| self.homes.nics(host).collect::<Vec<_>>());
-        let mut nearest = (u32::MAX, Vec::new());
+        let mut nearest = (Reverse(u32::MAX), BitsPerSec(0));
+        let mut pairs = Vec::new();
         for (a, b) in from.iter().flat_map(|a| to.iter().map(move |b| (*a, *b))) {
             let Some(links) = self.distance(a, b) else { continue };
-            if links < nearest.0 {
-                nearest = (links, Vec::new());
+            let rate = |nic: HostId| self.rates[usize::from(nic.0)];
+            let this = (Reverse(links), rate(a).min(rate(b)));
+            if this > nearest {
+                nearest = this;
+                pairs.clear();
             }
-            if links == nearest.0 {
-                nearest.1.push([a, b]);
+            if this == nearest {
+                pairs.push([a, b]);
             }
         }
-        nearest.1
+        pairs
     }
 
     /// How many links lie between the nodes that two NICs are linked to, or less where these are linked to one another.
@@ -144,6 +154,29 @@ mod tests {
         assert_eq!(names(0, 4), ["h0.0", "h4.0"], "the same place in the next server");
         assert_eq!(names(0, 5), ["h0.0", "h5.0"], "another one");
         assert_eq!(names(0, 20), ["h0.0", "h20.0"], "behind other leaves");
+    }
+
+    #[test]
+    fn of_two_ways_of_one_length_the_faster_is_taken() {
+        let hosts = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let link = |(host, switch, gbps): (&str, &str, u64)| NamedLink {
+            a: host.to_owned(),
+            b: switch.to_owned(),
+            rate: BitsPerSec::from_gbps(gbps),
+            delay: Span::from_micros(1),
+        };
+        let links =
+            [("a", "tor", 400), ("a", "nv", 3600), ("b", "nv", 3600), ("b", "tor", 400), ("c", "tor", 400)];
+        let switches = vec!["tor".to_owned(), "nv".to_owned()];
+        let topology = Explicit { hosts, switches, links: links.map(link).to_vec() }.build().unwrap();
+        let mut pairing = Pairing::of(&topology).unwrap();
+        let mut names = |a, b| {
+            pairing
+                .choose([HostId(a), HostId(b)])
+                .map(|nic| topology.graph.hosts[usize::from(nic.0)].as_str())
+        };
+        assert_eq!([names(0, 1), names(0, 1)], [["a.1", "b.0"]; 2]);
+        assert_eq!(names(0, 2), ["a.0", "c"]);
     }
 
     #[test]

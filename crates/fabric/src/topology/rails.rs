@@ -66,7 +66,8 @@ impl Rails {
             }
         }
         let hosts = named("h", hosts.into()).collect();
-        Topology::of(Graph { hosts, switches, links })
+        let topology = Topology::of(Graph { hosts, switches, links })?;
+        Ok(Topology { per_server: Some(self.gpus), ..topology })
     }
 }
 

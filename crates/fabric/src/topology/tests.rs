@@ -319,6 +319,7 @@ fn a_simai_file_counts_nvswitches_apart_and_has_a_nic_at_each_link() {
 ";
     let topology = hpcc::read(text).unwrap();
     assert_eq!(topology.hosts(), ["h0", "h1", "h2", "h3"]);
+    assert_eq!(topology.per_server, Some(2));
     let nics = ["h0.0", "h1.0", "h2.0", "h3.0", "h0.1", "h1.1", "h2.1", "h3.1"];
     assert_eq!(topology.graph.hosts, nics);
     assert_eq!(links(&topology)[2..4], ["h1.0-s4 2880Gb/s", "h1.1-s6 400Gb/s"]);
@@ -350,6 +351,8 @@ fn what_is_wrong_with_an_hpcc_file_is_said_with_its_line() {
         ("", "the file is empty; begin it with \"nodes switches links\""),
         ("3 1\n", "line 1: \"3 1\" cannot be read here; write \"nodes switches links\""),
         ("3 x 2\n", "line 1:"),
+        ("4 2 0 1 3 H100\n3\n", "line 1: 3 GPUs are not divided evenly into servers of 2"),
+        ("3 1 1\n2\n0 2 7200Gbps 1us 0\n", "line 3: a rate of 7200Gb/s; it must be at most 4Tb/s"),
         ("3 1 2\n", "line 1: the first line counts 1 switches, but only 0 are listed"),
         // The count of switches is too high: the first link is none of them.
         (

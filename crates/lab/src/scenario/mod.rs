@@ -230,8 +230,7 @@ impl Scenario {
             switch.int = true;
         }
         let frame = frame::greatest(&topology.graph, &nic, &transport, &traffic);
-        let reach =
-            Reach::of(&topology.graph, frame, &transport).with_nics(nic.idle_round_trip(&topology.graph));
+        let reach = Reach::of(&topology, frame, &transport).with_nics(nic.idle_round_trip(&topology.graph));
         let told = if switch.int { frame::telemetry(reach.most_switches) } else { 0 };
         switch.set_max_frame(frame + told);
         switch.fits(switch_table, top, &topology.graph)?;

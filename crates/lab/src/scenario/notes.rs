@@ -74,7 +74,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(together::notes(switch, transport, nic, lossy, (forged, machine.hostcc.is_some()), used()))
         .chain(together::idle_routing(switch, graph, !faults.is_none()))
         .chain(together::unheld_reads(transport, reads))
-        .chain(presets::outgrown(used(), graph))
+        .chain(presets::outgrown(used(), &scenario.topology))
         .chain(unfilled.into_iter().flatten())
         .chain(fill::unseen(used(), source, nic.config.mtu, graph, hops))
         .chain(fill::in_turns(used(), nic, graph))

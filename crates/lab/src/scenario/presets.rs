@@ -2,7 +2,7 @@
 
 use super::transport::Control;
 use crate::traffic::spec::{ControlIndex, Traffic};
-use roci_fabric::graph::Graph;
+use roci_fabric::topology::Topology;
 use roci_units::BitsPerSec;
 
 /// A preset whose steps are absolute rates.
@@ -78,9 +78,9 @@ fn named<'a, I: Iterator<Item = Option<ControlIndex>>>(
     first.into_iter().chain(others)
 }
 
-/// What a user should know of presets among `controls` that the fastest host of `graph` has outgrown.
-pub(super) fn outgrown<'a>(controls: impl Iterator<Item = &'a Control>, graph: &Graph) -> Vec<String> {
-    let Some(rate) = graph.host_rates().into_iter().max() else { return Vec::new() };
+/// What a user should know of presets among `controls` that the fastest host of `topology` has outgrown.
+pub(super) fn outgrown<'a>(controls: impl Iterator<Item = &'a Control>, topology: &Topology) -> Vec<String> {
+    let Some(rate) = topology.capacities().into_iter().max() else { return Vec::new() };
     let of_program = |control: &Control| {
         let elf = control.elf()?;
         let (_, law, preset) = PROGRAMS.iter().find(|(known, ..)| *known == elf)?;

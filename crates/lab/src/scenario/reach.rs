@@ -3,15 +3,18 @@
 use super::source::{Origin, ScenarioError, Source};
 use super::{Faults, Transport};
 use roci_fabric::graph::{Graph, Link, NodeId};
+use roci_fabric::packet::HostId;
 use roci_fabric::topology::ports::Ports;
+use roci_fabric::topology::{Pairing, Topology};
 use roci_transport::Recovery;
 use roci_transport::delivery::irn::{FEW_IN_FLIGHT, timeout_of_few};
 use roci_units::{BitsPerSec, Span};
 use roci_wire::ethernet::{MIN_FRAME, WIRE_OVERHEAD};
 use roci_wire::{IpVersion, Layout, Opcode, frame_len};
+use std::collections::BTreeMap;
 use std::fmt;
 
-/// Two hosts, and how long something takes from one to the other and back over idle links.
+/// Two hosts, or NICs where hosts have several, and how long something takes from one to the other and back over idle links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     hosts: [usize; 2],
@@ -58,6 +61,8 @@ pub(super) struct Reach {
     nearest: Option<Pair>,
     /// The most time that a full packet and its acknowledgement take.
     farthest: Option<Pair>,
+    /// Where hosts have several NICs, which of all are in one part of the network with the farthest two.
+    part: Option<Vec<bool>>,
     /// What NICs take of it besides, when they are idle.
     nics: Span,
 }
@@ -97,19 +102,70 @@ impl Leaf {
     }
 }
 
+/// So many pairs of hosts are looked at where these have several NICs: a tenth of a second.
+const PAIRS: usize = 1 << 17;
+
+/// The links of a network, and how long each takes.
+#[derive(Clone, Copy)]
+struct Links<'a> {
+    graph: &'a Graph,
+    ports: &'a Ports,
+    /// Octets of a full packet, and of an acknowledgement.
+    frames: [u32; 2],
+}
+
+/// For each switch how many there are up to it, itself and the first one included, and the times of the links between; `None` where no
+/// path leads.
+type Ways = Vec<Option<(usize, Times)>>;
+
+impl Links<'_> {
+    fn times(&self, link: &Link) -> Times {
+        let time = |octets: u64| link.rate.time_for(octets + u64::from(WIRE_OVERHEAD)) + link.delay;
+        let [frame, answer] = self.frames.map(|octets| time(octets.into()));
+        Times { least: time(MIN_FRAME as u64) * 2, full: frame + answer }
+    }
+
+    /// The ways from the switch `start`, and the switches that they lead to, the nearest first.
+    fn ways_from(&self, start: usize) -> (Ways, Vec<usize>) {
+        let hosts = self.graph.hosts.len();
+        let mut ways: Ways = vec![None; self.graph.switches.len()];
+        ways[start] = Some((1, Times::NONE));
+        let mut open = vec![start];
+        let mut head = 0;
+        while let Some(&switch) = open.get(head) {
+            head += 1;
+            let Some((switches, so_far)) = ways[switch] else { continue };
+            let node = NodeId(u32::try_from(hosts + switch).unwrap_or(u32::MAX));
+            for port in self.ports.of_node(node) {
+                let Some(next) = (port.peer.0 as usize).checked_sub(hosts) else { continue };
+                if ways[next].is_none() {
+                    let link = &self.graph.links[port.link as usize];
+                    ways[next] = Some((switches + 1, so_far.plus(self.times(link))));
+                    open.push(next);
+                }
+            }
+        }
+        (ways, open)
+    }
+}
+
 impl Reach {
-    /// Of `graph`, with frames of up to `frame` octets and acknowledgements as `transport` has them.
+    /// Of `topology`, with frames of up to `frame` octets and acknowledgements as `transport` has them.
     ///
     /// Of equal paths one counts, since they are equally long where it matters.
-    pub(super) fn of(graph: &Graph, frame: u32, transport: &Transport) -> Self {
+    pub(super) fn of(topology: &Topology, frame: u32, transport: &Transport) -> Self {
         let answer = frame_len(Opcode::ACKNOWLEDGE, transport.layout, IpVersion::V4, 0);
-        let times = |link: &Link| {
-            let time = |octets: u64| link.rate.time_for(octets + u64::from(WIRE_OVERHEAD)) + link.delay;
-            Times {
-                least: time(MIN_FRAME as u64) * 2,
-                full: time(u64::from(frame)) + time(u64::from(answer)),
-            }
-        };
+        let ports = Ports::of(&topology.graph);
+        let links = Links { graph: &topology.graph, ports: &ports, frames: [frame, answer] };
+        match Pairing::of(topology) {
+            None => Self::of_hosts(&links),
+            Some(pairing) => Self::of_nics(topology, &links, pairing),
+        }
+    }
+
+    /// Where each host has one NIC: leaf by leaf.
+    fn of_hosts(links: &Links<'_>) -> Self {
+        let Links { graph, .. } = *links;
         let hosts = graph.hosts.len();
         let mut reach = Self::default();
         let mut leaves = vec![Leaf::default(); graph.switches.len()];
@@ -122,34 +178,69 @@ impl Reach {
                         end.add(host, Times::NONE);
                         end
                     };
-                    reach.join(&end(a), &end(b), false, times(link), 0);
+                    reach.join(&end(a), &end(b), false, links.times(link), 0);
                 }
-                (Some(switch), None) => leaves[switch].add(b, times(link)),
-                (None, Some(switch)) => leaves[switch].add(a, times(link)),
+                (Some(switch), None) => leaves[switch].add(b, links.times(link)),
+                (None, Some(switch)) => leaves[switch].add(a, links.times(link)),
                 (Some(_), Some(_)) => {}
             }
         }
-        let ports = Ports::of(graph);
-        let nodes: Vec<NodeId> = (0..).skip(hosts).take(leaves.len()).map(NodeId).collect();
-        let mut ways: Vec<Option<(usize, Times)>> = vec![None; leaves.len()];
         for (start, leaf) in leaves.iter().enumerate().filter(|(_, leaf)| !leaf.nearest.is_empty()) {
-            ways.fill(None);
-            ways[start] = Some((1, Times::NONE));
-            let mut open = vec![start];
-            let mut head = 0;
-            while let Some(&switch) = open.get(head) {
-                head += 1;
+            let (ways, order) = links.ways_from(start);
+            for switch in order {
                 let Some((switches, so_far)) = ways[switch] else { continue };
                 reach.join(leaf, &leaves[switch], start == switch, so_far, switches);
-                for port in ports.of_node(nodes[switch]) {
-                    let Some(next) = (port.peer.0 as usize).checked_sub(hosts) else { continue };
-                    if ways[next].is_none() {
-                        let link = &graph.links[port.link as usize];
-                        ways[next] = Some((switches + 1, so_far.plus(times(link))));
-                        open.push(next);
-                    }
+            }
+        }
+        reach
+    }
+
+    /// Where hosts have several: pair by pair, by the NICs that flows between them take. Where there are more than [`PAIRS`] pairs, of so
+    /// many, from hosts that lie evenly among all to all others.
+    fn of_nics(topology: &Topology, links: &Links<'_>, mut pairing: Pairing) -> Self {
+        let Links { graph, .. } = *links;
+        let nics = graph.hosts.len();
+        let mut link_of = vec![None; nics];
+        for link in &graph.links {
+            for (nic, other) in [(link.a, link.b), (link.b, link.a)] {
+                if let Some(place) = link_of.get_mut(nic.0 as usize) {
+                    *place = Some((link, (other.0 as usize).checked_sub(nics)));
                 }
             }
+        }
+        let hosts = topology.hosts().len();
+        let mut reach = Self::default();
+        for from in (0..hosts).step_by((hosts * hosts).div_ceil(PAIRS)) {
+            let mut known = BTreeMap::new();
+            for to in (0..hosts).filter(|to| *to != from) {
+                let host = |place: usize| HostId(u16::try_from(place).unwrap_or(u16::MAX));
+                for pair in pairing.nearest([host(from), host(to)]) {
+                    let pair = pair.map(|nic| usize::from(nic.0));
+                    let [Some((first, at)), Some((last, to))] = pair.map(|nic| link_of[nic]) else {
+                        continue;
+                    };
+                    let (switches, times) = match (at, to) {
+                        (Some(at), Some(to)) => {
+                            let (ways, _) = known.entry(at).or_insert_with(|| links.ways_from(at));
+                            let Some((switches, between)) = ways[to] else { continue };
+                            (switches, links.times(first).plus(between).plus(links.times(last)))
+                        }
+                        // They are linked to one another.
+                        _ => (0, links.times(first)),
+                    };
+                    reach.most_switches = reach.most_switches.max(switches);
+                    reach.take_nearest(Pair { hosts: pair, time: times.least });
+                    reach.take_farthest(Pair { hosts: pair, time: times.full });
+                }
+            }
+        }
+        let part = reach.farthest.and_then(|pair| link_of[pair.hosts[0]]?.1);
+        if let Some(at) = part {
+            let (ways, _) = links.ways_from(at);
+            let is_in = |link: &Option<(&Link, Option<usize>)>| {
+                link.and_then(|(_, at)| at).is_some_and(|at| ways[at].is_some())
+            };
+            reach.part = Some(link_of.iter().map(is_in).collect());
         }
         reach
     }
@@ -164,24 +255,34 @@ impl Reach {
         let other = usize::from(same);
         if let (Some(near), Some(to_near)) = (from.nearest.first(), to.nearest.get(other)) {
             self.most_switches = self.most_switches.max(switches);
-            let pair = Pair { hosts: [near.0, to_near.0], time: near.1 + between.least + to_near.1 };
-            if self.nearest.is_none_or(|nearest| pair.time < nearest.time) {
-                self.nearest = Some(pair);
-            }
+            self.take_nearest(Pair { hosts: [near.0, to_near.0], time: near.1 + between.least + to_near.1 });
         }
         if let (Some(far), Some(to_far)) = (from.farthest.first(), to.farthest.get(other)) {
-            let pair = Pair { hosts: [far.0, to_far.0], time: far.1 + between.full + to_far.1 };
-            if self.farthest.is_none_or(|farthest| pair.time > farthest.time) {
-                self.farthest = Some(pair);
-            }
+            self.take_farthest(Pair { hosts: [far.0, to_far.0], time: far.1 + between.full + to_far.1 });
         }
     }
 
-    /// Bandwidth times delay in packets of `frame` octets; `None` where hosts' links differ in rate.
+    fn take_nearest(&mut self, pair: Pair) {
+        if self.nearest.is_none_or(|nearest| pair.time < nearest.time) {
+            self.nearest = Some(pair);
+        }
+    }
+
+    fn take_farthest(&mut self, pair: Pair) {
+        if self.farthest.is_none_or(|farthest| pair.time > farthest.time) {
+            self.farthest = Some(pair);
+        }
+    }
+
+    /// Bandwidth times delay in packets of `frame` octets; `None` where hosts' links differ in rate, of those
+    /// in the part of the network that the farthest two are in.
     pub(super) fn product(&self, graph: &Graph, frame: u32, faults: &Faults) -> Option<Product> {
         let farthest = self.farthest?;
         let time = self.round_trip(faults)?;
-        let is_host = |node: NodeId| (node.0 as usize) < graph.hosts.len();
+        let is_host = |node: NodeId| {
+            let nic = node.0 as usize;
+            nic < graph.hosts.len() && self.part.as_ref().is_none_or(|part| part[nic])
+        };
         let mut rates =
             graph.links.iter().filter(|link| is_host(link.a) || is_host(link.b)).map(|link| link.rate);
         let rate = rates.next()?;

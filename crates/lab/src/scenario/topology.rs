@@ -282,6 +282,11 @@ impl<'a> Names<'a> {
         Self { topology, graph, hosts, nodes: nodes.map(|(place, name)| (name.as_str(), place)).collect() }
     }
 
+    /// How many hosts in a row are on one server, where the topology says so.
+    pub(super) fn per_server(&self) -> Option<u32> {
+        self.topology.per_server
+    }
+
     /// Whether `host` has several NICs.
     pub(super) fn has_several_nics(&self, host: HostId) -> bool {
         self.topology.homes.nics(host).count() > 1
@@ -476,6 +481,27 @@ mod tests {
         assert_eq!(delays(dumbbell), ["h-s 1us", "s-s 3us"]);
         let tree = "kind = \"tree\"\nleaves = [1, 1]\nuplink_delay = \"4us\"";
         assert_eq!(delays(tree), ["h-leaf 1us", "h-root 1us", "leaf-root 4us"]);
+    }
+
+    #[test]
+    fn the_round_trip_that_laws_are_fitted_to_is_between_nics_that_flows_have() {
+        let fitted = |core: &str| {
+            let link = |a: &str, b: &str, delay: &str| {
+                format!("{{ a = \"{a}\", b = \"{b}\", rate = \"100Gb/s\", delay = \"{delay}\" }}")
+            };
+            let mut links = ["a", "b"].map(|host| ["s", "t"].map(|tor| link(host, tor, "500ns"))).concat();
+            links.extend(["s", "t"].map(|tor| link(tor, "core", core)));
+            let text = format!(
+                "[topology]\nkind = \"graph\"\nhosts = [\"a\", \"b\"]\nswitches = [\"s\", \"t\", \"core\"]\nlinks = [{}]\n\
+                 [transport]\ncontrol = \"nscc\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n",
+                links.join(", ")
+            );
+            let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap();
+            scenario.transport.control.network.expect("it is fitted").round_trip
+        };
+        // Two NICs of one host are apart by the core, and nothing goes that way.
+        assert_eq!(fitted("50us"), fitted("1us"));
+        assert!(fitted("50us") < Span::from_micros(3));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::support::run;
 use roci_lab::results::{FlowStatus, Results};
+use roci_lab::scenario::Scenario;
 use std::collections::BTreeMap;
 
 const SERVERS: &str = r#"
@@ -136,4 +137,58 @@ fn a_load_is_that_of_the_nics_that_reach_most_hosts() {
     let bits: u64 = results.flows.iter().map(|flow| flow.bytes * 8).sum();
     let offered = bits as f64 / 2e-3 / (16.0 * 100e9);
     assert!((0.45..0.55).contains(&offered), "{offered}");
+}
+
+#[test]
+fn rings_keep_to_rails_unless_somebody_says_where_their_ranks_are() {
+    let ring = "kind = \"collective\"\noperation = \"all-gather\"\nsize = \"1MiB\"\nchannels = 4\n";
+    let leaves = |rest: &str| {
+        let results = run(&with(&format!("{ring}{rest}")), &[]);
+        carried(&results)["h0.0>leaf0"] > 100_000
+    };
+    assert!(leaves(""), "the topology says how many GPUs a server has");
+    assert!(!leaves("ranks_per_server = 1"), "only the last GPU of a server sends to the next");
+    let listed: Vec<String> = (0..16).map(|host| format!("\"h{host}\"")).collect();
+    assert!(!leaves(&format!("hosts = [{}]", listed.join(", "))));
+    let tree =
+        with("kind = \"collective\"\noperation = \"all-reduce\"\nalgorithm = \"tree\"\nsize = \"1MiB\"\n");
+    assert!(!run(&tree, &[]).collectives[0].iterations.is_empty(), "a tree has no rings");
+}
+
+const TWO_TORS: &str = r#"
+    [topology]
+    kind = "graph"
+    hosts = ["a", "b"]
+    switches = ["s", "t", "core"]
+    links = [
+        { a = "a", b = "s", rate = "100Gb/s", delay = "500ns" },
+        { a = "a", b = "t", rate = "100Gb/s", delay = "500ns" },
+        { a = "b", b = "s", rate = "100Gb/s", delay = "500ns" },
+        { a = "b", b = "t", rate = "100Gb/s", delay = "500ns" },
+        { a = "s", b = "core", rate = "100Gb/s", delay = "50us" },
+        { a = "t", b = "core", rate = "100Gb/s", delay = "50us" },
+    ]
+    [[traffic]]
+    kind = "flows"
+    flows = [{ src = "a", dst = "b", size = "1MB" }]
+"#;
+
+#[test]
+fn a_law_that_believes_in_too_short_a_round_trip_is_told_of_with_links_within_servers_too() {
+    let hpcc = with("kind = \"permutation\"\nsize = \"1MB\"")
+        .replace("delay = \"500ns\"", "delay = \"20us\"")
+        .replace("control = \"none\"", "control = { law = \"hpcc\", base_rtt = \"10us\" }");
+    let scenario = Scenario::parse(&hpcc, "here.toml", &[]).unwrap();
+    let note = scenario.notes().find(|note| note.contains("`base_rtt` of `hpcc` is 10us"));
+    assert!(note.is_some_and(|note| note.contains("between `h0.0` and")), "{note:?}");
+}
+
+#[test]
+fn a_nic_that_is_down_is_no_reason_to_refuse_flows_that_may_have_another() {
+    let down = |link: &str| format!("{TWO_TORS}\n[[faults.on]]\nlink = \"{link}\"\ndown = true\n");
+    let results = run(&down("a.1-t"), &[]);
+    assert_eq!(results.host(results.flows[0].src), "a.0");
+    assert_eq!(results.flows[0].status, FlowStatus::OK);
+    let both = Scenario::parse(&down("a-*"), "here.toml", &[]).unwrap_err().to_string();
+    assert!(both.contains("nothing gets from `a."), "{both}");
 }

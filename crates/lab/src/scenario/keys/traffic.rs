@@ -215,7 +215,7 @@ pub static COLLECTIVE: Section = section(
         key(
             "ranks_per_server",
             "a whole number, 1 to 65535",
-            "`1`",
+            "what the topology says of a server, with all `hosts` in order; else `1`",
             "So many ranks in a row share a server: the rings of different `channels` enter and leave it by different ones. For `ring`, but of \
              `broadcast`.",
         ),

@@ -44,12 +44,16 @@ impl Reading<'_> {
                 hosts.collect::<Result<Vec<_>, _>>()?
             }
         };
+        let algorithm = table.word("algorithm", &ALGORITHMS)?.unwrap_or(operation.algorithms()[0]);
+        let shuffled = table.word("placement", &PLACEMENTS)?.unwrap_or(false);
+        let has_rings = algorithm == Algorithm::Ring && operation != Operation::Broadcast;
+        let usual = self.names.per_server().filter(|_| has_rings && listed.is_none() && !shuffled);
         let one = Collective {
             operation,
-            algorithm: table.word("algorithm", &ALGORITHMS)?.unwrap_or(operation.algorithms()[0]),
+            algorithm,
             ranks,
-            per_server: table.count("ranks_per_server", 1..=65_535)?.unwrap_or(1),
-            shuffled: table.word("placement", &PLACEMENTS)?.unwrap_or(false),
+            per_server: table.count("ranks_per_server", 1..=65_535)?.or(usual).unwrap_or(1),
+            shuffled,
             size: table.require("size", table.bytes("size", 1..=SIZE_MAX)?)?,
             channels: table.count("channels", 1..=256)?.unwrap_or(1),
             chunks: table.count("chunks", 1..=CHUNKS_MAX)?.unwrap_or(1),
