@@ -46,7 +46,7 @@ pub(crate) fn page(results: &Results) -> Page {
             with(&results.overrides),
             results.seed,
             counted(results.flows.len(), "flow", "s"),
-            counted(results.hosts.len(), "host", "s"),
+            counted(results.hosts.len(), if results.several_nics { "NIC" } else { "host" }, "s"),
             counted(results.switches.len(), "switch", "es"),
             if results.deadlock.is_some() { "; stood still in a deadlock" } else { "" },
             if results.fallen() > 0 { "; a program failed" } else { "" },
@@ -410,7 +410,7 @@ fn hosts(results: &Results) -> Section {
         })
         .collect();
     Section {
-        title: "Hosts",
+        title: if results.several_nics { "Hosts, by NIC" } else { "Hosts" },
         note: first_rows(rows.len(), results.hosts.len()),
         table: (!rows.is_empty()).then(|| Table {
             columns: vec![
