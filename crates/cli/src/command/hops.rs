@@ -51,7 +51,7 @@ fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
 
-/// The hop that holds the way of our packets back, or where nobody told of that the peer's, and how much it is used; nothing where none is known.
+/// The hop that holds the way of our packets back, or where nobody told of that the peer's, and how much it is used; a dash where none does, and nothing without ways.
 pub(super) fn brief(pair: &Pair) -> String {
     let Some(path) = pair.paths.first() else { return String::new() };
     let Some(place) = path.bottleneck() else { return "-".to_owned() };
@@ -59,7 +59,7 @@ pub(super) fn brief(pair: &Pair) -> String {
     format!("{} {}/{} {used}", path.way.direction(), place + 1, path.way.hops.len())
 }
 
-/// The ways of a queue pair with their hops. What is carried and used is null where too little was told, and so is the bottleneck.
+/// The ways of a queue pair with their hops. What is carried and used is null where too little was told, and the bottleneck where there is none.
 pub(super) fn json(pair: &Pair) -> Value {
     let way = |path: &Path| {
         let hop = |place: usize| {

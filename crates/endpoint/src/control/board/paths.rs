@@ -2,10 +2,14 @@
 
 use super::super::hops::Way;
 use super::AVERAGE;
-use roci_units::{Instant, Span};
+use roci_units::{Bytes, Instant, Span};
 
 /// Hops that are used less than the most used one by no more than this may be the bottleneck as well.
 const ALIKE: f64 = 0.05;
+/// A hop that is used less than this holds nothing back unless packets wait there.
+const BUSY: f64 = 0.8;
+/// So much waits anywhere, where one packet meets another: two of the longest, of 4096 octets each.
+const FEW: Bytes = Bytes(9_000);
 
 /// A way of a queue pair, and how much its hops are used.
 #[derive(Clone, Debug)]
@@ -50,18 +54,26 @@ impl Path {
     }
 
     /// The hop that holds the way back: the one that is used most, and of those that are used about as much the one where packets wait longest.
-    /// `None` where neither is known of any.
+    /// Where none is used much, the one where they wait longest, if more than a few do.
+    ///
+    /// `None` where nothing is known of any, nothing was told for [`AVERAGE`], or there is room everywhere: then the law, a window or the
+    /// application holds it back.
     pub fn bottleneck(&self) -> Option<usize> {
+        if self.way.age > AVERAGE {
+            return None;
+        }
         let places = 0..self.way.hops.len();
         let used = |place: &usize| self.used(*place).unwrap_or(0.0);
         let most = places.clone().map(|place| used(&place)).fold(0.0, f64::max);
-        let worst = places.filter(|place| used(place) >= most - ALIKE);
+        let holds = |place: &usize| match most >= BUSY {
+            true => used(place) >= most - ALIKE,
+            false => self.way.hops[*place].queued > FEW,
+        };
         let later = |a: &usize, b: &usize| {
             self.waits(*a).total_cmp(&self.waits(*b)).then(used(a).total_cmp(&used(b)))
         };
         // Of equal ones the first.
-        let worst = worst.rev().max_by(later)?;
-        (used(&worst) > 0.0 || self.waits(worst) > 0.0).then_some(worst)
+        places.filter(holds).rev().max_by(later)
     }
 }
 
@@ -106,17 +118,33 @@ mod tests {
         for (hops, bottleneck) in [
             // Of 100 ms: 1 MB are 80 Mb/s.
             ([(1000, 50_000, 1_000_000), (100, 0, 1_000_000)], Some(1)),
+            ([(1000, 0, 1_000_000), (100, 0, 999_000)], None),
+            ([(1000, 0, 1_000_000), (100, 9_000, 500_000)], None),
+            ([(1000, 0, 1_000_000), (100, 9_040, 500_000)], Some(1)),
+            ([(1000, 9_040, 100_000), (100, 0, 500_000)], Some(0)),
             ([(100, 2_000, 1_200_000), (100, 9_000, 1_180_000)], Some(1)),
             ([(100, 9_000, 1_180_000), (100, 2_000, 1_200_000)], Some(0)),
             ([(100, 0, 1_200_000), (100, 0, 1_200_000)], Some(0)),
             ([(100, 0, 0), (100, 0, 0)], None),
-            ([(100, 0, 0), (100, 80, 0)], Some(1)),
+            ([(100, 0, 0), (100, 80, 0)], None),
+            ([(100, 0, 0), (100, 80_000, 0)], Some(1)),
         ] {
             let mut paths = Vec::new();
             take(&mut paths, at(0), vec![way(0, &hops.map(|(mbps, ..)| (mbps, 0, 0)))]);
             assert_eq!((&*paths[0].carried, paths[0].bottleneck()), (&[None; 2][..], None));
             take(&mut paths, at(100), vec![way(100, &hops)]);
             assert_eq!(paths[0].bottleneck(), bottleneck, "{hops:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_told_longer_than_a_second_ago_names_no_bottleneck() {
+        let mut paths = Vec::new();
+        take(&mut paths, at(0), vec![way(0, &[(100, 0, 0)])]);
+        for (ms, bottleneck) in [(0, Some(0)), (1_000, Some(0)), (1_001, None), (4_400, None)] {
+            let told = Way { age: Span::from_millis(ms), ..way(100, &[(100, 120_000, 1_250_000)]) };
+            take(&mut paths, at(100 + ms), vec![told]);
+            assert_eq!(paths[0].bottleneck(), bottleneck, "{ms}");
         }
     }
 
