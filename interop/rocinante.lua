@@ -4,7 +4,7 @@
 --   wireshark -X lua_script:rocinante.lua            (Preferences, Protocols, ROCINANTE)
 --
 -- Nothing in a packet says which layout its queue pair has, so the preferences do: one layout for all, and others for
--- single queue pairs by the number in the BTH, as in "0x11=irn; 0x12=cc(time,int,2)". What is in the standard layout,
+-- single queue pairs by the number in the BTH, as in "0x11=irn; 0x12=cc(int,time,2)". What is in the standard layout,
 -- datagrams and notifications go to Wireshark's own dissector.
 --
 -- A CC header is written by its parts, in their order: "int" (11 words), "time" (2 words), and a number, that of the
@@ -141,9 +141,9 @@ for number = STANDARD, CC do NUMBERS[NAMES[number]] = number end
 -- A text and no choice, for which Wireshark would take any other word without telling.
 rocinante.prefs.layout = Pref.string("Layout", NAMES[STANDARD],
   "The header layout of queue pairs not named below: standard, irn, srnic, ndp, homa or cc")
-rocinante.prefs.cc = Pref.string("CC header", "time", 'Parts of the CC header, such as "time,int,3"')
+rocinante.prefs.cc = Pref.string("CC header", "time", 'Parts of the CC header, such as "int,time,3"')
 rocinante.prefs.qps = Pref.string("Queue pairs", "",
-  'Layouts of single queue pairs, such as "0x11=irn; 0x12=cc(time,int,2)"')
+  'Layouts of single queue pairs, such as "0x11=irn; 0x12=cc(int,time,2)"')
 
 -- The preferences, taken apart when they change.
 local layout_of_all, cc_of_all, by_qpn = STANDARD, {}, {}

@@ -227,7 +227,7 @@ fn preferences_that_the_dissector_does_not_understand_are_told() {
     assert!(!told(&[
         "rocinante.layout:irn",
         "rocinante.cc:time,2",
-        "rocinante.qps:0x11=cc(time,int,2); 3=irn"
+        "rocinante.qps:0x11=cc(int,time,2); 3=irn"
     ]));
 }
 
@@ -340,7 +340,7 @@ fn a_single_queue_pair_can_have_a_layout_of_its_own() {
     let fields = ["rocinante.qpn", "rocinante.layout"].map(str::to_owned);
     let all = dissect(&capture, &["rocinante.layout:irn".to_owned()], &fields);
     let one = all.iter().map(|line| &line[0]).find(|qpn| !qpn.is_empty()).expect("a packet").clone();
-    let preferences = format!("rocinante.qps:7=srnic; {one} = irn; 9=cc(time,int,2)");
+    let preferences = format!("rocinante.qps:7=srnic; {one} = irn; 9=cc(int,time,2)");
     let some = dissect(&capture, &[preferences], &fields);
     let expected = all.iter().filter(|line| line[0] == one).count();
     let ours: Vec<_> = some.iter().filter(|line| !line[0].is_empty()).collect();
