@@ -483,6 +483,11 @@ impl DeviceInner {
         sum
     }
 
+    /// How many rates were said for hops one by one.
+    pub(crate) fn ordered_rates(&self) -> usize {
+        self.cells.first().map_or(0, |cell| cell.lock().core.hop_rates.ordered())
+    }
+
     pub(crate) fn refused(&self, reason: Refusal) -> u64 {
         self.cells.iter().map(|cell| cell.lock().core.engine.refused(reason)).sum()
     }

@@ -43,6 +43,11 @@ impl Rates {
         Self { each, ordered: if said.len() > 1 { said.len() } else { 0 } }
     }
 
+    /// How many hops a way is to have, where each has a rate of its own; 0 where one rate is of all.
+    pub(crate) const fn ordered(&self) -> usize {
+        self.ordered
+    }
+
     /// Whether it is known which of them is whose: several are those of as many hops, unless each hop tells its own.
     pub(crate) fn suit(&self, stack: &IntStack) -> bool {
         let hops = stack.hops();

@@ -17,8 +17,7 @@ use std::time::{Duration, SystemTime};
 
 /// Where no switch has told of a hop.
 const NO_HOPS: &str = "no switch has told anything: it takes one that writes telemetry (`roci switch --set switch.int=true`) \
-    and packets with room for it (`--control hpcc`, `powertcp` or a program that reads it); of more or fewer hops than \
-    --hop-rate has rates nothing is taken\n";
+    and packets with room for it (`--control hpcc`, `powertcp` or a program that reads it)\n";
 
 pub(crate) fn ctl(arguments: &Ctl) -> Result<(), Failure> {
     let named = || std::env::var_os(control::VARIABLE).map(PathBuf::from);
@@ -65,7 +64,12 @@ fn hops(socket: &Path, only: Option<Qpn>, every: Duration, as_json: bool) -> Res
         let told = |(key, pair): (Key, &Pair)| serde_json::json!({ "queue_pair": dash::number(key.qpn), "law": pair.row.law, "ways": super::hops::json(pair) });
         return Ok(format!("{:#}\n", there().map(told).collect::<serde_json::Value>()));
     }
-    Ok(dash::hops(&board, only).unwrap_or_else(|| NO_HOPS.to_owned()))
+    let hops = dash::hops(&board, only);
+    let left_alone = super::hops::left_alone(&ask(socket, "counters")?).map(|told| told + "\n");
+    if hops.is_none() && left_alone.is_none() {
+        return Ok(NO_HOPS.to_owned());
+    }
+    Ok(hops.into_iter().chain(left_alone).collect())
 }
 
 fn words<const N: usize>(first: &str, rest: [Option<&String>; N]) -> String {

@@ -5,6 +5,9 @@ use crate::table;
 use roci_endpoint::control::board::{Pair, Path};
 use serde_json::{Value, json};
 
+/// How many packets told of other hops than rates were said for one by one, and how many rates these are, in what `counters` answers.
+const UNRATED: &str = "roci_telemetry_unrated_total";
+const RATES: &str = "roci_telemetry_hop_rates";
 /// What a column is called; the first two of them name the queue pair and the socket.
 const HEADER: [&str; 8] = ["way", "hop", "queue", "waits", "rate", "carried", "used", "told"];
 /// What stands behind the hop that holds its way back.
@@ -31,6 +34,23 @@ pub(super) fn text<'a>(
         }
     }
     (!is_empty).then(|| table::lines(&table))
+}
+
+/// What is said of telemetry that an endpoint has left alone, by its counters; nothing where it has left none.
+pub(super) fn left_alone(counters: &str) -> Option<String> {
+    let sum = |name: &str| -> u64 {
+        let samples = counters.lines().filter(|line| line.split('{').next() == Some(name));
+        samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    };
+    let count = sum(UNRATED);
+    (count > 0).then(|| format!("{count} {}", other_hops(sum(RATES))))
+}
+
+/// What packets did whose telemetry was left alone, and what can be done.
+pub(super) fn other_hops(rates: u64) -> String {
+    format!(
+        "packets told of more or fewer hops than the {rates} rates of --hop-rate, and nothing of that was taken: give one rate for all, or one for each hop"
+    )
 }
 
 fn cells(path: &Path, place: usize) -> [String; 8] {
@@ -80,4 +100,33 @@ pub(super) fn json(pair: &Pair) -> Value {
         })
     };
     pair.paths.iter().map(way).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roci_endpoint::{Backend, Device, DeviceConfig, MemoryWire, control};
+    use roci_units::BitsPerSec;
+
+    #[test]
+    fn telemetry_that_was_left_alone_is_told_with_how_many_rates_there_are() {
+        let config = DeviceConfig {
+            backend: Backend::Memory(MemoryWire::new(1)),
+            hop_rates: vec![BitsPerSec::from_gbps(1); 3],
+            ..DeviceConfig::default()
+        };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        let path = std::env::temp_dir().join(format!("roci-left-alone-{}", std::process::id()));
+        device.serve_control(&path).unwrap();
+        let counters = control::ask(&path, "counters").unwrap().unwrap();
+        assert_eq!(left_alone(&counters), None);
+        let (before, after) =
+            (format!("{UNRATED}{{device=\"10.0.0.1\"}} 0\n"), "roci_telemetry_unrated_total{} 4120\n");
+        assert!(counters.contains(&before), "{counters}");
+        let told = left_alone(&counters.replace(&before, after)).unwrap();
+        assert!(
+            told.starts_with("4120 packets told of more or fewer hops than the 3 rates of --hop-rate"),
+            "{told}"
+        );
+    }
 }

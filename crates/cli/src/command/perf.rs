@@ -1,5 +1,6 @@
 //! `roci perf`: perftest's tests, with perftest's tables.
 
+use super::hops::other_hops;
 use crate::Failure;
 use crate::args::perf::Perf;
 use crate::execute::print;
@@ -115,6 +116,8 @@ impl Watch for Screen<'_> {
             Event::Progress { done, total } => {
                 self.bar.messages(done, total, self.options.duration.is_some())
             }
+            Event::Unrated if !self.asked.quiet => self.note(&other_hops(rates(self.options))),
+            Event::Unrated => {}
             Event::Times(times) if self.json => self.result.borrow_mut().2 = times.to_vec(),
             Event::Times(times) => self.bar.hide_while(|| print(&each(times))),
             Event::Row(row) => {
@@ -140,7 +143,7 @@ impl Watch for Screen<'_> {
                 }
                 self.counted.set(*counted);
                 if !self.quiet {
-                    let told = troubles(counted) + &messages(counted);
+                    let told = troubles(self.options, counted) + &messages(counted);
                     self.bar.hide_while(|| print(&told));
                 }
             }
@@ -324,8 +327,13 @@ fn no_peak(options: &Options) -> &'static str {
     }
 }
 
+/// How many rates were said for hops.
+fn rates(options: &Options) -> u64 {
+    options.hop_rates.len() as u64
+}
+
 /// What happened on the way that a figure has to be read with; nothing where all went well.
-fn troubles(counted: &Counted) -> String {
+fn troubles(options: &Options, counted: &Counted) -> String {
     let Counted { packets, retransmitted, timeouts, rnr, cnps, cnps_sent, ecn_marked, overflowed, .. } =
         *counted;
     let counts = [
@@ -342,10 +350,7 @@ fn troubles(counted: &Counted) -> String {
     let told = if told.is_empty() { String::new() } else { format!(" {}\n", told.join(", ")) };
     if counted.unrated > 0 {
         let count = counted.unrated;
-        return told
-            + &format!(
-                " {count} packets came with telemetry of more or fewer hops than --hop-rate has rates: it was left alone. Give one rate for all, or one for each hop\n"
-            );
+        return told + &format!(" {count} {}\n", other_hops(rates(options)));
     }
     if counted.told == Some(0) {
         return told
@@ -478,6 +483,9 @@ mod tests {
 
     #[test]
     fn troubles_are_told_where_there_were_any() {
+        let mut options = Options::new(perf::Test { verb: Verb::Write, metric: Metric::Bandwidth });
+        options.hop_rates = vec![options.link; 3];
+        let troubles = |counted: &Counted| troubles(&options, counted);
         assert_eq!(troubles(&Counted { packets: 100, ..Counted::default() }), "");
         let counted = Counted { packets: 100, retransmitted: 3, timeouts: 1, cnps: 7, ..Counted::default() };
         assert_eq!(troubles(&counted), " 3 of 100 packets were sent again, 1 timeouts, 7 CNPs heard\n");
@@ -487,7 +495,7 @@ mod tests {
         assert!(of(Some(0)).contains("No switch told anything") && of(Some(1)).is_empty());
         let told = troubles(&Counted { told: Some(0), unrated: 9, ..Counted::default() });
         assert!(
-            told.starts_with(" 9 packets came with telemetry of more or fewer hops")
+            told.starts_with(" 9 packets told of more or fewer hops than the 3 rates of --hop-rate")
                 && !told.contains("No switch"),
             "{told}"
         );

@@ -110,6 +110,8 @@ impl DeviceInner {
             text.begin(name, "counter", help);
             text.value(name, &device, value);
         }
+        text.begin("telemetry_hop_rates", "gauge", "Rates said for hops one by one; 0: one is of all.");
+        text.value("telemetry_hop_rates", &device, self.ordered_rates());
         text.begin("refused_total", "counter", "Packets that the transport refused, by reason.");
         for (reason, refusal) in REFUSALS {
             text.value("refused_total", &format!("{device},reason=\"{reason}\""), self.refused(refusal));

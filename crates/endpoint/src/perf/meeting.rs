@@ -57,8 +57,9 @@ impl<'a> Ready<'a> {
         let Self { place, qps, connection } = self;
         channel.acquaintance().patience = None;
         watch.event(Event::Connected(&connection));
-        let (sent, arrived, heard) = (0, None, Cell::default());
-        Session { options: place.options, watch, qps, place, connection, channel, sent, arrived, heard }
+        let (sent, arrived, heard, is_unrated) = (0, None, Cell::default(), Cell::default());
+        let options = place.options;
+        Session { options, watch, qps, place, connection, channel, sent, arrived, heard, is_unrated }
     }
 }
 

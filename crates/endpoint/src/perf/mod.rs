@@ -491,6 +491,8 @@ pub enum Event<'a> {
         /// Of so many.
         total: u64,
     },
+    /// Packets come whose telemetry is left alone, as other hops tell than `hop_rates` has rates of. Told once, as the first have come.
+    Unrated,
     /// How long each message took, in microseconds and as in [`Latency`], where [`Options::times`] asks for it; the row of the
     /// same messages follows.
     Times(&'a [f64]),

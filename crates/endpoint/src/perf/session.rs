@@ -187,6 +187,8 @@ pub(super) struct Session<'a> {
     pub(super) arrived: Option<u64>,
     /// How many packets of ours had been acknowledged as that was looked at last, and since when it has been so many.
     pub(super) heard: Cell<(u64, Option<Instant>)>,
+    /// Whether it was told that telemetry is left alone.
+    pub(super) is_unrated: Cell<bool>,
 }
 
 impl Session<'_> {
@@ -212,6 +214,13 @@ impl Session<'_> {
     pub(super) fn progress(&self, done: u64, total: u64) {
         self.listen();
         self.watch.event(Event::Progress { done, total });
+        if self.options.hop_rates.len() > 1
+            && !self.is_unrated.get()
+            && self.place.device.counters().unrated > 0
+        {
+            self.is_unrated.set(true);
+            self.watch.event(Event::Unrated);
+        }
     }
 
     /// Looks whether the peer has acknowledged anything; a few of the queue pairs tell it of all, which go one way.

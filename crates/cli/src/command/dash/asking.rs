@@ -56,7 +56,7 @@ fn why(error: &io::Error) -> String {
     }
 }
 
-fn ask(path: &Path, request: &str) -> Result<String, String> {
+pub(super) fn ask(path: &Path, request: &str) -> Result<String, String> {
     control::ask(path, request).unwrap_or_else(|error| Err(why(&error)))
 }
 

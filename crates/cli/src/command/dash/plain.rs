@@ -21,6 +21,7 @@ pub(super) fn once(sockets: &[PathBuf], every: Duration, as_json: bool) -> Resul
         print(&format!("{:#}\n", json(&board)));
     } else if board.sockets().iter().any(|socket| why(socket).is_none()) {
         print(&text(&board));
+        print(&left_alone(sockets));
     }
     all_there(&board)
 }
@@ -104,6 +105,15 @@ pub(super) fn text(board: &Board) -> String {
         0 => format!("{totals}\n"),
         _ => format!("{}{}{totals}\n", table::lines(&table), hops(board, None).unwrap_or_default()),
     }
+}
+
+/// A line for each socket whose endpoint has left telemetry alone.
+fn left_alone(sockets: &[PathBuf]) -> String {
+    let told = |path: &PathBuf| {
+        let told = hops::left_alone(&asking::ask(path, "counters").ok()?)?;
+        Some(if sockets.len() > 1 { format!("{}: {told}\n", path.display()) } else { told + "\n" })
+    };
+    sockets.iter().filter_map(told).collect()
 }
 
 /// The hops that switches have told of, of one queue pair or of all; `None` where there are none.
