@@ -20,8 +20,10 @@ use std::time::Duration;
 
 /// How often a wait looks whether it is to end.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long the peer's host may be silent on TCP before it counts as gone, in seconds.
-const SILENCE: libc::c_int = 10;
+/// How long the peer's host may be silent on TCP before it is asked whether it is there, and then how often it is, each second; without an
+/// answer it counts as gone.
+const SILENCE: libc::c_int = 5;
+pub(super) const QUESTIONS: libc::c_int = 5;
 
 /// What can be known of the peer without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,9 +174,9 @@ impl<'a> Tcp<'a> {
         stream.set_read_timeout(Some(SLICE))?;
         // A peer whose host has vanished is to be noticed while nothing is said.
         sys::set_option(&stream, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-        sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, SILENCE / 2)?;
+        sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, SILENCE)?;
         sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)?;
-        sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, SILENCE / 2)?;
+        sys::set_option(&stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, QUESTIONS)?;
         let (mute, is_severed, acquaintance) = (None, false, Acquaintance::default());
         Ok(Self { stream, said, is_client, mute, is_severed, acquaintance, watch })
     }

@@ -1,5 +1,6 @@
 //! Why a test did not come to its end, in words that say what can be done.
 
+use super::channel::QUESTIONS;
 use crate::Mtu;
 use crate::cm::CmError;
 use crate::memory::{LentError, RegionError};
@@ -135,8 +136,7 @@ pub enum PerfError {
     },
     /// The peer's host has not answered over TCP, which has given it up.
     #[error(
-        "the peer's host has said nothing over TCP for 10 s, not even that it is there. {}, or the host has stopped",
-        CUT
+        "the peer's host no longer answers over TCP, which has asked it for {QUESTIONS} s or longer whether it is there. {CUT}, or the host has stopped"
     )]
     Severed,
     /// A request was refused.
@@ -269,6 +269,15 @@ mod tests {
             assert!(told.starts_with(&format!("{address} does not answer")), "{told}");
             assert_eq!(told.ends_with("unless it is told this one (-d)"), hints, "{told}");
         }
+    }
+
+    #[test]
+    fn of_a_host_that_tcp_has_given_up_no_more_is_told_than_how_long_it_was_asked() {
+        let told = PerfError::Severed.to_string();
+        assert!(
+            told.contains("which has asked it for 5 s or longer whether it is there. The path"),
+            "{told}"
+        );
     }
 
     #[test]
