@@ -6,7 +6,7 @@ mod common;
 use common::{Pair, connect, in_memory};
 use roci_endpoint::cm::ConnectionManager;
 use roci_endpoint::control::table::{self, Row};
-use roci_endpoint::{Backend, Device, DeviceConfig, MemoryWire, Mtu, SendWr, congestion, control};
+use roci_endpoint::{Backend, Device, DeviceConfig, MemoryWire, Mtu, Recovery, SendWr, congestion, control};
 use roci_units::BitsPerSec;
 use std::path::PathBuf;
 
@@ -49,6 +49,34 @@ fn registers_are_read_and_written_while_the_device_runs() {
     assert_eq!(ask("get all packets").unwrap(), format!("{qp} dcqcn packets 1\n"));
     assert_eq!(ask("get all octets").unwrap(), format!("{qp} dcqcn octets 10B\n"));
     assert_eq!(ask("get all cnps").unwrap(), format!("{qp} dcqcn cnps 0\n"));
+}
+
+#[test]
+fn of_a_window_or_rate_that_the_law_computes_it_is_said_that_it_will_not_stay() {
+    for (name, register, value, stays) in [
+        ("hpcc", "window", "1KB", false),
+        ("powertcp", "window", "1KB", false),
+        ("theta-powertcp", "window", "1KB", false),
+        ("dctcp", "window", "1KB", false),
+        ("nscc", "window", "1KB", false),
+        ("timely", "rate", "1Gb/s", false),
+        ("hpcc", "eta", "0.5", true),
+    ] {
+        let law = congestion::law(name, BitsPerSec::from_gbps(100), |path| std::fs::read(path)).unwrap();
+        let wire = MemoryWire::new(1);
+        let open = |last| {
+            let backend = Backend::Memory(wire.clone());
+            let config = DeviceConfig { backend, laws: vec![law.clone()], ..DeviceConfig::default() };
+            Device::open_with([10, 0, 0, last].into(), config).unwrap()
+        };
+        let layout = congestion::layout(&law);
+        let Pair { a, .. } = connect(&open(1), &open(2), |qp| qp.recovery(Recovery::GoBackN, layout));
+        let path = path(name);
+        a.device.serve_control(&path).unwrap();
+        let told = control::ask(&path, &format!("set all {register} {value}")).unwrap().unwrap();
+        let remark = format!("the law sets {register} anew with ");
+        assert_eq!(told.contains(&remark), !stays, "{name}: {told}");
+    }
 }
 
 #[test]

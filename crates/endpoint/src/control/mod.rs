@@ -55,6 +55,11 @@ const AT_ONCE: u32 = 16;
 /// What becomes of a rate that was written.
 const PASSES: &str = "rc rises to rt again within some increase_timers, as after a cut; \
     to keep it, set increase_timer to 1000s and byte_counter to 0 before\n";
+/// What becomes of a window that was written.
+const OWN_WINDOW: &str = "the law sets window anew with what it next hears of the path; \
+    to bound what is in flight, make the queue pair with a window of its own (roci perf --window)\n";
+/// What becomes of a rate that was written to TIMELY.
+const OWN_RATE: &str = "the law sets rate anew with the next round trip that it measures\n";
 /// What is read of a queue pair whose program has failed.
 const FAILED: &str = "failed";
 /// Why nothing of all queue pairs can be named.
@@ -326,6 +331,9 @@ impl DeviceInner {
                     written.note(got.as_ref(), before.as_ref());
                     if let Some(bounded) = got.filter(|got| is_bounded(value, got)) {
                         remark = bounds(law, name, value, &bounded);
+                        remark.push_str(own(law, name));
+                    } else if !own(law, name).is_empty() {
+                        own(law, name).clone_into(&mut remark);
                     } else if matches!(law, Law::Dcqcn(_)) && name == "rc" && recovers(core, place, now) {
                         PASSES.clone_into(&mut remark);
                     }
@@ -416,6 +424,18 @@ fn bounds(law: &Law, name: &str, asked: &str, got: &Value) -> String {
     let register = law.registers().iter().find(|register| register.name == name);
     let range = register.map_or("", |register| register.range);
     format!("{name} takes {range}: it is {got} now, not {asked}\n")
+}
+
+/// What is said of a quantity that the law computes again and again; nothing of all others.
+fn own(law: &Law, name: &str) -> &'static str {
+    match (law, name) {
+        (
+            Law::Dctcp(_) | Law::Hpcc(_) | Law::PowerTcp(_) | Law::ThetaPowerTcp(_) | Law::Nscc(_),
+            "window",
+        ) => OWN_WINDOW,
+        (Law::Timely(_), "rate") => OWN_RATE,
+        _ => "",
+    }
 }
 
 /// Whether a rate of DCQCN rises faster than a person would notice that it was written.
