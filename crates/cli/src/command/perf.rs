@@ -359,20 +359,30 @@ fn troubles(options: &Options, counted: &Counted) -> String {
     told
 }
 
+/// The window that is named where none was given.
+const LESS: u32 = 256 << 10;
+
 /// What can be done about packets that were lost where nothing that was counted says why: where a buffer on the way or the peer's
-/// socket is short, what is in flight at once overruns it.
+/// socket is short, what is in flight at once overruns it. A law whose window was narrower than that does more than `--window` could.
 fn remedy(options: &Options, counted: &Counted) -> &'static str {
-    let Counted { retransmitted, timeouts, rnr, cnps, overflowed, .. } = *counted;
+    let Counted { retransmitted, timeouts, naks, rnr, cnps, overflowed, .. } = *counted;
     let is_bounded = matches!(options.test.verb, Verb::Write | Verb::Send);
-    match (retransmitted > 0 && rnr + cnps + overflowed == 0 && is_bounded, options.window) {
-        (false, _) => "",
-        (true, None) if timeouts > 0 => {
+    if retransmitted == 0 || rnr + cnps + overflowed > 0 || !is_bounded {
+        return "";
+    }
+    // Who has a congestion window asks for what is missing by acknowledgements.
+    if timeouts > 0 && naks == 0 && !options.recovery.owns_window() {
+        return " Timeouts alone told of it: for a while nothing came back, or later than -u allows\n";
+    }
+    if counted.law_window.is_some_and(|window| window <= options.window.unwrap_or(LESS)) {
+        return "";
+    }
+    match options.window {
+        None if timeouts > 0 => {
             " They were lost on the way or at the peer, where less in flight (--window 256K) may lose fewer, or answered later than -u allows\n"
         }
-        (true, None) => {
-            " They were lost on the way or at the peer: less in flight (--window 256K) may lose fewer\n"
-        }
-        (true, Some(_)) => " They were lost on the way or at the peer: a smaller --window may lose fewer\n",
+        None => " They were lost on the way or at the peer: less in flight (--window 256K) may lose fewer\n",
+        Some(_) => " They were lost on the way or at the peer: a smaller --window may lose fewer\n",
     }
 }
 
@@ -416,6 +426,8 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
         lost,
         taken,
         dropped,
+        naks: _,
+        law_window: _,
     } = *counted;
     let mut value = json!({
         "packets": packets,
@@ -517,7 +529,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_for_no_other_reason_names_the_window() {
-        let lost = Counted { packets: 100, retransmitted: 3, timeouts: 1, ..Counted::default() };
+        let lost = Counted { packets: 100, retransmitted: 3, timeouts: 1, naks: 1, ..Counted::default() };
         let options =
             |verb, window| Options { window, ..Options::new(perf::Test { verb, metric: Metric::Bandwidth }) };
         assert!(remedy(&options(Verb::Write, None), &lost).contains("(--window 256K)"));
@@ -531,5 +543,22 @@ mod tests {
         ] {
             assert_eq!(remedy(&options(Verb::Write, None), &counted), "", "{counted:?}");
         }
+    }
+
+    #[test]
+    fn no_window_is_named_to_who_had_a_narrower_one_of_the_law_or_was_told_by_timeouts_alone() {
+        let lost = Counted { packets: 100, retransmitted: 3, naks: 1, ..Counted::default() };
+        let test = perf::Test { verb: Verb::Write, metric: Metric::Bandwidth };
+        let mut options = Options::new(test);
+        let law = |octets| Counted { law_window: Some(octets), ..lost };
+        assert_eq!(remedy(&options, &law(125_000)), "");
+        assert!(remedy(&options, &law(300_000)).contains("(--window 256K)"));
+        let timeouts = Counted { naks: 0, timeouts: 2, ..lost };
+        assert!(remedy(&options, &timeouts).starts_with(" Timeouts alone told of it"));
+        options.recovery = Recovery::Sack;
+        assert!(remedy(&options, &timeouts).contains("(--window 256K)"));
+        options.window = Some(65_536);
+        assert!(remedy(&options, &law(125_000)).contains("a smaller --window"));
+        assert_eq!(remedy(&options, &law(65_536)), "");
     }
 }

@@ -513,6 +513,8 @@ pub struct Counted {
     pub retransmitted: u64,
     /// Local ACK timeouts.
     pub timeouts: u64,
+    /// NAKs for a sequence received, by which a receiver asks for what is missing.
+    pub naks: u64,
     /// RNR NAKs received.
     pub rnr: u64,
     /// CNPs received.
@@ -527,6 +529,8 @@ pub struct Counted {
     pub told: Option<u64>,
     /// Packets whose telemetry was left alone, as other hops told than `hop_rates` has rates of.
     pub unrated: u64,
+    /// The widest window in octets that the law let a queue pair have as the test ended; `None` where it has none.
+    pub law_window: Option<u32>,
     /// Messages sent over unreliable connections.
     pub sent: u64,
     /// Of those, messages that the peer did not take; `None` where nothing was sent so, or the peer is not ours and does not say.

@@ -13,6 +13,7 @@ use crate::memory::{MemoryRegion, RemoteMemory, Slice};
 use crate::queue_pair::{QpInfo, QueuePair, QueuePairBuilder};
 use crate::shard::IoCounters;
 use crate::work::INLINE_MAX;
+use roci_control::Credit;
 use roci_transport::{Access, Change, Service, Status, Transition};
 use roci_units::Instant;
 use std::cell::Cell;
@@ -276,12 +277,15 @@ impl Session<'_> {
             counted.packets += of.packets;
             counted.retransmitted += of.retransmitted;
             counted.timeouts += of.timeouts;
+            counted.naks += of.naks;
             counted.rnr += of.rnr;
             counted.cnps += of.cnps;
             counted.ecn_marked += of.ecn_marked;
             counted.taken += of.taken;
             counted.dropped += of.dropped;
         }
+        let windows = self.qps.iter().filter_map(|qp| Some(qp.query().ok()?.credit.window));
+        counted.law_window = windows.max().filter(|window| *window != Credit::UNLIMITED);
         counted.told = (self.options.has_telemetry() && counted.packets > 0).then_some(told);
         if self.options.is_unreliable() {
             counted.sent = self.sent;
