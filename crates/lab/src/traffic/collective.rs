@@ -270,7 +270,7 @@ impl Collective {
         (first + from_first) % self.per_server
     }
 
-    /// Of how many kinds the rings of its channels are: the first of each.
+    /// How many kinds of rings its channels have: the first so many have one each, and those behind them the same in turn.
     pub fn kinds(&self) -> u32 {
         self.channels.min(self.per_server)
     }
