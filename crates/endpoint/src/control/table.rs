@@ -4,7 +4,7 @@
 //! separated by spaces as the values are, then `hops`; more may follow some day. `at` is when the line was read, in nanoseconds since the
 //! device was opened, so that a rate between two readings does not depend on when these came to be asked for. Rates are in bits
 //! per second, windows and what is in flight in octets, and `unlimited` stands where there is none; all else counts since the queue
-//! pair was made. `hops` is what switches have told, by [`hops`](super::hops), or `-`.
+//! pair was made. `hops` is what switches have told, by [`hops`](super::hops::Way), or `-`.
 
 use super::hops::{self, Way};
 use super::{AT_ONCE, ask};
