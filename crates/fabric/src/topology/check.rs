@@ -3,6 +3,7 @@
 use super::node_index;
 use super::ports::Ports;
 use crate::graph::{Graph, NodeId};
+use roci_units::BitsPerSec;
 use std::collections::BTreeSet;
 
 /// The most hosts: their numbers have 16 bits, and one value is kept free.
@@ -10,6 +11,9 @@ pub const HOSTS_MAX: u32 = 65_535;
 
 /// The most switches. The routes take two octets for each switch and each switch that has hosts.
 pub const SWITCHES_MAX: u32 = 16_384;
+
+/// The fastest link: laws count rates in kb/s, in words of 32 bits.
+pub const RATE_MAX: BitsPerSec = BitsPerSec::from_gbps(4_000);
 
 /// The most NICs of a host.
 pub const NICS_MAX: usize = 64;
@@ -101,6 +105,18 @@ pub enum TopologyError {
         /// The other end.
         b: String,
     },
+    /// A link faster than laws can count.
+    #[error("link {link} ({a} to {b}) has a rate of {rate}; at most {RATE_MAX} can be simulated")]
+    TooFast {
+        /// The link's place in the list, from 0.
+        link: usize,
+        /// One end.
+        a: String,
+        /// The other end.
+        b: String,
+        /// Its rate.
+        rate: BitsPerSec,
+    },
     /// A host that nothing is attached to.
     #[error("host {0:?} has no link; connect it to a switch")]
     HostWithoutLink(String),
@@ -134,9 +150,10 @@ impl TopologyError {
     /// The link that the error is about, by its place in the list.
     pub const fn link(&self) -> Option<usize> {
         match self {
-            Self::UnknownNode { link, .. } | Self::SelfLink { link, .. } | Self::ZeroRate { link, .. } => {
-                Some(*link)
-            }
+            Self::UnknownNode { link, .. }
+            | Self::SelfLink { link, .. }
+            | Self::ZeroRate { link, .. }
+            | Self::TooFast { link, .. } => Some(*link),
             _ => None,
         }
     }
@@ -163,7 +180,7 @@ pub(super) fn link_count(links: u64) -> Result<(), TopologyError> {
     if links > u64::from(LINKS_MAX) { Err(TopologyError::TooManyLinks(links)) } else { Ok(()) }
 }
 
-/// Checks that a fabric can be built from `graph`: names are unique, links have two ends and a rate, each host has
+/// Checks that a fabric can be built from `graph`: names are unique, links have two ends and a rate up to [`RATE_MAX`], each host has
 /// one link, and every host reaches every other. Parallel links between switches are fine.
 ///
 /// # Errors
@@ -212,6 +229,10 @@ pub(super) fn check_links(graph: &Graph) -> Result<(), TopologyError> {
         }
         if end.rate.0 == 0 {
             return Err(TopologyError::ZeroRate { link, a: name(graph, end.a), b: name(graph, end.b) });
+        }
+        if end.rate > RATE_MAX {
+            let (a, b) = (name(graph, end.a), name(graph, end.b));
+            return Err(TopologyError::TooFast { link, a, b, rate: end.rate });
         }
     }
     Ok(())

@@ -99,14 +99,6 @@ pub enum HpccError {
         /// What is wrong with it.
         reason: ParseError,
     },
-    /// A rate beyond what is simulated.
-    #[error("line {line}: a rate of {rate}; it must be at most {RATE_MAX}")]
-    Rate {
-        /// Its number, from 1.
-        line: usize,
-        /// The rate.
-        rate: BitsPerSec,
-    },
     /// More packets lost than sent.
     #[error("line {line}: a loss of {loss}; it must be at most 1")]
     Loss {
@@ -219,9 +211,6 @@ fn name_nodes(is_switch: &[bool]) -> (Graph, Vec<NodeId>) {
     (graph, places)
 }
 
-/// The fastest link: laws count rates in kb/s, in words of 32 bits.
-const RATE_MAX: BitsPerSec = BitsPerSec::from_gbps(4_000);
-
 /// What a link's line says besides its ends.
 struct Quantities {
     rate: BitsPerSec,
@@ -328,9 +317,6 @@ fn link((line, text): (usize, &str), nodes: u32) -> Result<(usize, [u32; 2], Qua
         delay: quantity(line, delay)?,
         loss: quantity(line, loss)?,
     };
-    if quantities.rate > RATE_MAX {
-        return Err(HpccError::Rate { line, rate: quantities.rate });
-    }
     if quantities.delay.as_ps() >= HORIZON_PS {
         return Err(HpccError::Delay { line, delay: quantities.delay });
     }

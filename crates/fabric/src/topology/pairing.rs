@@ -9,7 +9,7 @@ use roci_units::BitsPerSec;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Chooses the NICs of connections: of all pairs with the fewest links between them, and of these with the fastest links at their ends, that whose
+/// Chooses the NICs of connections: of all pairs with the fewest links between them, and of these with the fastest slower end, that whose
 /// two NICs have the fewest connections of the same direction, for what is sent and what comes take nothing from each other.
 ///
 /// So two GPUs of a server talk over its own switch, though the ToR that both are linked to is as near.
@@ -56,7 +56,8 @@ impl Pairing {
         self.chosen[end][usize::from(nic.0)]
     }
 
-    /// All pairs of NICs of `hosts` with the fewest links between them, and of these with the fastest slower end: those that [`Pairing::choose`] chooses from.
+    /// All pairs of NICs of `hosts` with the fewest links between them, and of these with the fastest slower end: those that
+    /// [`Pairing::choose`] chooses from.
     pub fn nearest(&mut self, hosts: [HostId; 2]) -> Vec<[HostId; 2]> {
         let [from, to] = hosts.map(|host| self.homes.nics(host).collect::<Vec<_>>());
         let mut nearest = (Reverse(u32::MAX), BitsPerSec(0));

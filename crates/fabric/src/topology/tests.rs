@@ -331,6 +331,8 @@ fn a_simai_file_counts_nvswitches_apart_and_has_a_nic_at_each_link() {
     assert_eq!(topology.capacities(), [BitsPerSec::from_gbps(400); 4]);
     let counted = text.replace("H100", "H100 8");
     assert_eq!(links(&hpcc::read(&counted).unwrap()), links(&topology), "some count once more");
+    let of_astra_sim = hpcc::read(&text.replace("7 2 2 1 8 H100", "7 3 8")).unwrap();
+    assert_eq!((links(&of_astra_sim), of_astra_sim.per_server), (links(&topology), None));
 }
 
 #[test]
@@ -352,7 +354,10 @@ fn what_is_wrong_with_an_hpcc_file_is_said_with_its_line() {
         ("3 1\n", "line 1: \"3 1\" cannot be read here; write \"nodes switches links\""),
         ("3 x 2\n", "line 1:"),
         ("4 2 0 1 3 H100\n3\n", "line 1: 3 GPUs are not divided evenly into servers of 2"),
-        ("3 1 1\n2\n0 2 7200Gbps 1us 0\n", "line 3: a rate of 7200Gb/s; it must be at most 4Tb/s"),
+        (
+            "3 1 1\n2\n0 2 7200Gbps 1us 0\n",
+            "line 3: link 0 (h0 to s2) has a rate of 7200Gb/s; at most 4Tb/s can",
+        ),
         ("3 1 2\n", "line 1: the first line counts 1 switches, but only 0 are listed"),
         // The count of switches is too high: the first link is none of them.
         (

@@ -5,6 +5,7 @@ use super::keys::{Key, SECTIONS, Section};
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
 use roci_fabric::queue::HORIZON_PS;
+use roci_fabric::topology::RATE_MAX;
 use roci_units::{BitsPerSec, Bytes, Instant, ParseError, Ratio, Span};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -294,7 +295,7 @@ impl<'a> Table<'a> {
     pub(crate) fn rate(&self, key: &str) -> Result<Option<BitsPerSec>, ScenarioError> {
         match (self.quantity::<BitsPerSec>(key)?, self.get(key)) {
             (Some(rate), Some(node)) if rate.0 == 0 => Err(self.misfit(key, node, "is zero")),
-            (Some(rate), Some(node)) if rate.0 > MAX_RATE => Err(self.misfit(key, node, "is out of range")),
+            (Some(rate), Some(node)) if rate > RATE_MAX => Err(self.misfit(key, node, "is out of range")),
             (rate, _) => Ok(rate),
         }
     }
@@ -408,9 +409,6 @@ pub(crate) enum Detail<'a> {
     /// On, with these details.
     Table(Table<'a>),
 }
-
-/// The fastest link: 4 Tb/s, the largest rate that a law can count in kb/s.
-const MAX_RATE: u64 = 4_000_000_000_000;
 
 /// A section as people call it.
 pub(crate) fn title(section: &Section) -> String {
