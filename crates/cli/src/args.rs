@@ -143,8 +143,8 @@ Examples:
 Metrics of all flows, or of those of one [[traffic]] table (incast:slowdown-p99):
   completion-mean, completion-p99, slowdown-mean, slowdown-p99, goodput, fairness, completed,
   offered, timeouts, reordered
-Of collectives and of requests:
-  iteration-mean, busbw, over-ideal; request-mean, request-p99, request-rate
+Of collectives, of schedules and of requests:
+  iteration-mean, busbw, over-ideal; goal-time; request-mean, request-p99, request-rate
 Others:
   drops, lost, marks, pauses, paused, buffered, queue-mean, queue-p99, imbalance
 The best are held against the scenario as it is with --seeds [default: 1..5], which the search does

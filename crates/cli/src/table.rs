@@ -6,6 +6,7 @@ mod depths;
 mod differences;
 mod faults;
 mod fit;
+mod goal;
 mod priorities;
 mod program;
 mod rpc;
@@ -173,6 +174,7 @@ fn run(results: &Results) -> String {
     }
     text.push_str(&traffic::tables(results));
     text.push_str(&collective::tables(results));
+    text.push_str(&goal::tables(results));
     text.push_str(&rpc::tables(results));
     text.push('\n');
     text.push_str(&lines(&switches(results)));
@@ -491,6 +493,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     text.push_str(&traffic::side_by_side(&names, &group.sums_of_traffic(results)));
     text.push_str(&differences::of_traffic(group, results));
     text.push_str(&collective::side_by_side(&names, &group.sums_of_collectives(results)));
+    text.push_str(&goal::side_by_side(&names, &group.sums_of_goals(results)));
     text.push_str(&rpc::side_by_side(&names, &group.sums_of_rpcs(results)));
     text.push_str(&priorities::side_by_side(&names, &group.sums_of_priorities(results)));
     let hops: u64 = results.iter().map(|results| results.packet_hops).sum();

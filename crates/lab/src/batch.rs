@@ -6,6 +6,7 @@
 mod asked;
 mod collectives;
 mod differences;
+mod goals;
 mod left_out;
 mod names;
 mod priorities;
@@ -14,6 +15,7 @@ mod rpcs;
 pub use asked::{Asked, Kept, asked, kept};
 pub use collectives::CollectiveSum;
 pub use differences::Difference;
+pub use goals::GoalSum;
 pub use left_out::{Alike, LeftOut};
 pub use names::{Names, in_one_line};
 pub use priorities::PrioritySum;

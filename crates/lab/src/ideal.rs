@@ -121,7 +121,7 @@ impl Frames {
         }
     }
 
-    /// The frames of a WRITE with immediate, until it has arrived: what tells its responder, and no acknowledgement.
+    /// The frames of a WRITE with immediate, which tells its responder.
     ///
     /// # Panics
     /// When `mtu` is zero.
@@ -134,7 +134,7 @@ impl Frames {
             };
             wire_octets(opcode, payload)
         };
-        Self { answer: None, ..Self::new(Op::Write, bytes, mtu, told) }
+        Self::new(Op::Write, bytes, mtu, told)
     }
 
     /// The same until all has arrived, and nobody answers.

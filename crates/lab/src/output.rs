@@ -9,6 +9,7 @@
 //! | [`links`] | `links.csv` |
 //! | [`priorities`] | `priorities.csv`, and what `summary.json` says of them |
 //! | [`collectives`] | `collectives.csv` |
+//! | [`goals`] | `ranks.csv` |
 //! | [`series`] | `series.parquet` |
 //! | [`pcap`] | packet captures in pcapng |
 //! | [`report`] | `report.html`, of one run or of several side by side |
@@ -18,6 +19,7 @@ pub mod digits;
 mod faults;
 pub mod flows;
 pub mod folder;
+pub mod goals;
 pub mod links;
 mod nic;
 pub mod pcap;
@@ -63,7 +65,7 @@ pub enum OutputError {
 }
 
 /// Writes `results` into `folder`: `flows.csv`, `links.csv`, `series.parquet`, `report.html` and `summary.json`;
-/// `priorities.csv` where there are several priorities, `collectives.csv` where there are collectives, and `series.csv` where the series is [to be text too](crate::results::Series::set_text).
+/// `priorities.csv` where there are several priorities, `collectives.csv` where there are collectives, `ranks.csv` where there are GOAL schedules, and `series.csv` where the series is [to be text too](crate::results::Series::set_text).
 ///
 /// `clock` gives seconds since any origin; what passes is noted in the results and goes into `summary.json`, which is
 /// written last.
@@ -79,6 +81,9 @@ pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) 
     }
     if !results.collectives.is_empty() {
         write(&folder.join("collectives.csv"), |file| collectives::write(file, results))?;
+    }
+    if !results.goals.is_empty() {
+        write(&folder.join("ranks.csv"), |file| goals::write(file, results))?;
     }
     write(&folder.join("series.parquet"), |file| series::write(file, results))?;
     if results.series.is_text() {

@@ -7,6 +7,7 @@ pub mod cores;
 pub mod deadlock;
 pub mod effect;
 pub mod flow_set;
+pub mod goal;
 pub mod misses;
 pub mod offered;
 pub mod pairs;
@@ -22,6 +23,7 @@ pub use cores::CoreArray;
 pub use deadlock::Deadlock;
 pub use effect::{Effect, Outcome, RuleResult};
 pub use flow_set::FlowSet;
+pub use goal::{CriticalPath, GoalRank, GoalResult, Leg};
 pub use offered::Offered;
 pub use priorities::PriorityResult;
 pub use rpc::{IdleTimes, MachineResult, RpcResult, Times};
@@ -59,6 +61,8 @@ pub struct Results {
     pub traffic: Vec<TrafficResult>,
     /// One record per table that is a collective.
     pub collectives: Vec<CollectiveResult>,
+    /// One record per table that is a GOAL schedule.
+    pub goals: Vec<GoalResult>,
     /// One record per table of requests and responses.
     pub rpcs: Vec<RpcResult>,
     /// One record per host that answers requests.

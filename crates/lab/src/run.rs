@@ -111,6 +111,8 @@ pub enum Stall {
     NoTimeout,
     /// The law of the flows lets them send nothing more.
     NoCredit,
+    /// Ranks of schedules wait for messages that are not sent, each written as who waits and for what.
+    Schedule(Vec<String>),
 }
 
 impl fmt::Display for Stall {
@@ -138,6 +140,11 @@ impl fmt::Display for Stall {
             Self::NoTimeout => {
                 f.write_str("packets were lost and `transport.timeout` is \"0s\"; give it a time")
             }
+            Self::Schedule(waiting) => write!(
+                f,
+                "{}: messages that are sent only behind what waits for them, or by nobody; mend the schedule, or give the scenario a `stop` to have the results until then",
+                waiting.join(", ")
+            ),
             Self::NoCredit => f.write_str("a law gives no more credit; choose another `transport.control`"),
         }
     }

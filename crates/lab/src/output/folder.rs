@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The names of files that we write; captures, the plots of figures, and the events of one of several programs besides.
-const OURS: [&str; 15] = [
+const OURS: [&str; 16] = [
     "summary.json",
     "flows.csv",
     "links.csv",
     "priorities.csv",
     "collectives.csv",
+    "ranks.csv",
     "series.parquet",
     "series.csv",
     "events.txt",

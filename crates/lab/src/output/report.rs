@@ -10,7 +10,7 @@
 //! | `events` | the marks of faults and changes in that |
 //! | `completion` | how long its flows took |
 //! | `by_size` | slowdown over the size of flows |
-//! | `collectives`, `rpcs` | collectives, and requests and responses, of one run and of several |
+//! | `collectives`, `goals`, `rpcs` | collectives, GOAL schedules, and requests and responses, of one run and of several |
 //! | `faults` | what each table of faults did |
 //! | `priorities` | what befell each priority, of one run and of several |
 //! | `by_table` | what a comparison has of both: their columns in its table, and their means over seeds |
@@ -28,6 +28,7 @@ mod completion;
 mod curves;
 mod events;
 mod faults;
+mod goals;
 mod lines;
 mod named;
 mod of_traffic;

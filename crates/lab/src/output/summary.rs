@@ -2,6 +2,7 @@
 
 use super::collectives::CollectiveRecord;
 use super::faults::{FaultRecord, RuleRecord};
+use super::goals::GoalRecord;
 use super::nic::NicRecord;
 use super::priorities::PriorityRecord;
 use super::rpc::{MachineRecord, RpcRecord};
@@ -97,6 +98,9 @@ impl Serialize for Summary<'_> {
         if !results.collectives.is_empty() {
             let collectives = List(&results.collectives, |it| CollectiveRecord::new(it, results));
             map.serialize_entry("collectives", &collectives)?;
+        }
+        if !results.goals.is_empty() {
+            map.serialize_entry("goals", &List(&results.goals, |it| GoalRecord::new(it, results)))?;
         }
         if !results.rpcs.is_empty() {
             map.serialize_entry("rpcs", &List(&results.rpcs, |it| RpcRecord::new(it, results)))?;

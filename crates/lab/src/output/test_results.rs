@@ -2,9 +2,10 @@
 
 use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
-    CollectiveResult, Effect, FaultResult, FlowName, FlowResult, FlowStatus, HostFigures, HostResult,
-    IdleTimes, Iteration, LinkResult, MachineResult, MachineSample, Op, Outcome, PriorityResult, Results,
-    RpcResult, RuleResult, SlowStep, SwitchResult, Times, TrafficResult,
+    CollectiveResult, CriticalPath, Effect, FaultResult, FlowName, FlowResult, FlowStatus, GoalRank,
+    GoalResult, HostFigures, HostResult, IdleTimes, Iteration, Leg, LinkResult, MachineResult, MachineSample,
+    Op, Outcome, PriorityResult, Results, RpcResult, RuleResult, SlowStep, SwitchResult, Times,
+    TrafficResult,
 };
 use crate::traffic::{Algorithm, Operation};
 use roci_machine::Counters;
@@ -83,6 +84,7 @@ pub(crate) fn sample() -> Results {
         packet_hops: 164_000,
         traffic: vec![table("0", "incast", 0..4)],
         collectives: Vec::new(),
+        goals: Vec::new(),
         rpcs: Vec::new(),
         machines: Vec::new(),
         flows: (0..4).map(flow).collect(),
@@ -141,6 +143,41 @@ pub(crate) fn with_collective() -> Results {
         failed: true,
     };
     Results { collectives: vec![one], ..sample() }
+}
+
+/// The same with a schedule of two ranks: 20 us of calculation, 10 us for a message that was 40 us on its way, and 30 us of calculation.
+pub(crate) fn with_goal() -> Results {
+    let at = |micros| Some(Instant::ZERO + Span::from_micros(micros));
+    let sender = GoalRank {
+        host: 1,
+        operations: 3,
+        end: at(40),
+        computed: Span::from_micros(30),
+        sent: 1,
+        sent_bytes: 1000,
+        ..GoalRank::default()
+    };
+    let receiver = GoalRank {
+        host: 2,
+        operations: 2,
+        end: at(100),
+        computed: Span::from_micros(20),
+        received: 1,
+        received_bytes: 1000,
+        ..GoalRank::default()
+    };
+    let path = CriticalPath {
+        time: Span::from_micros(100),
+        late: Span::ZERO,
+        computed: Span::from_micros(50),
+        overhead: Span::from_micros(10),
+        messages: Span::from_micros(40),
+        legs: [(Leg { line: 0, size: 1000, is_answered: false }, 1)].into(),
+        ideal: Span::from_micros(20),
+    };
+    let ranks = vec![sender, receiver];
+    let one = GoalResult { table: 0, start: Instant::ZERO, ranks, path: Some(path), failed: false };
+    Results { goals: vec![one], ..sample() }
 }
 
 /// The same with a table of `[[faults.on]]`.

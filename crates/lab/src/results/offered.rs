@@ -27,6 +27,7 @@ impl Offered {
             | Traffic::Flows(_)
             | Traffic::ClosedLoop(_)
             | Traffic::Collective(_)
+            | Traffic::Goal(_)
             | Traffic::Rpc(_)
             | Traffic::Permutation(_)
             | Traffic::AllToAll(_) => None,

@@ -4,6 +4,7 @@ use super::faults::{Faults, LinkFaults, SwitchState};
 use super::source::{Origin, ScenarioError, Source};
 use super::switch::Classes;
 use super::traffic::Reading;
+use crate::traffic::goal::Line;
 use crate::traffic::spec::{Common, HpccFlow, Op, Traffic};
 use roci_fabric::graph::NodeId;
 use roci_fabric::packet::HostId;
@@ -66,6 +67,12 @@ pub(super) fn refuse_black_holes(
                         )?;
                     }
                 }
+            }
+            Traffic::Goal(spec) if spec.shuffled => search.own_links(spec.common)?,
+            Traffic::Goal(spec) => {
+                let host = |rank: u32| spec.hosts[rank as usize];
+                let barred = |line: &Line| search.both_ways(host(line.from), host(line.to), spec.common);
+                spec.lines().iter().try_for_each(barred)?;
             }
             Traffic::Rpc(spec) => {
                 let (server, common) = (spec.server, spec.common);

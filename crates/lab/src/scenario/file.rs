@@ -20,6 +20,14 @@ pub(super) fn read(source: &Source, name: &Located<String>) -> Result<String, Sc
     read_at(source, &path(source, &name.value), name)
 }
 
+/// The octets of the file `name`, likewise.
+pub(super) fn octets(source: &Source, name: &Located<String>) -> Result<Vec<u8>, ScenarioError> {
+    match source.beside(&name.value) {
+        Some(text) => Ok(text.as_bytes().to_vec()),
+        None => octets_at(source, &path(source, &name.value), name),
+    }
+}
+
 /// The text of the file at `path`, which the scenario names by `name`.
 pub(super) fn read_at(source: &Source, path: &Path, name: &Located<String>) -> Result<String, ScenarioError> {
     let octets = octets_at(source, path, name)?;

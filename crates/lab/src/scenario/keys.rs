@@ -125,7 +125,7 @@ pub static TOP: Section = section(
 );
 
 /// All of them, in the order of the guide.
-pub static SECTIONS: [&Section; 46] = [
+pub static SECTIONS: [&Section; 47] = [
     &TOP,
     &TOPOLOGY,
     &GRAPH,
@@ -153,6 +153,7 @@ pub static SECTIONS: [&Section; 46] = [
     &FLOW,
     &CLOSED_LOOP,
     &COLLECTIVE,
+    &GOAL,
     &RPC,
     &INCAST,
     &PERMUTATION,

@@ -93,7 +93,7 @@ pub(super) fn fits<'a>(
     }
     for (traffic, origin) in reading.traffic.iter().zip(&reading.origins) {
         let (what, remedy) = match traffic {
-            Traffic::Collective(_) | Traffic::Rpc(_) => (
+            Traffic::Collective(_) | Traffic::Goal(_) | Traffic::Rpc(_) => (
                 format!(
                     "traffic of kind `{}` waits for its messages, and on an unreliable connection for those that are lost too",
                     traffic.kind()

@@ -305,6 +305,7 @@ pub(super) fn unused(transport: &Transport, initial_window: bool, traffic: &[Tra
         Traffic::Flows(flows) => flows.iter().any(|flow| flow.common.priority.is_some()),
         Traffic::ClosedLoop(it) => it.common.priority.is_some(),
         Traffic::Collective(it) => it.common.priority.is_some(),
+        Traffic::Goal(it) => it.common.priority.is_some(),
         Traffic::Rpc(it) => it.common.priority.is_some(),
         Traffic::Incast(it) => it.common.priority.is_some(),
         Traffic::Permutation(it) | Traffic::AllToAll(it) => it.common.priority.is_some(),

@@ -1,6 +1,7 @@
 //! `[[traffic]]`: what the hosts send.
 
 mod collective;
+mod goal;
 mod rpc;
 
 use super::file;
@@ -23,10 +24,11 @@ use std::sync::Arc;
 /// The longest message: 2³¹ octets (IBTA Vol 1 §9.7.2).
 const LONGEST: u64 = 1 << 31;
 
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "flows",
     "closed-loop",
     "collective",
+    "goal",
     "rpc",
     "incast",
     "permutation",
@@ -95,6 +97,7 @@ impl<'a> Reading<'a> {
                 "flows" => self.flows(open(&keys::FLOWS)?)?,
                 "closed-loop" => self.closed_loop(open(&keys::CLOSED_LOOP)?)?,
                 "collective" => self.collective(open(&keys::COLLECTIVE)?)?,
+                "goal" => self.goal(open(&keys::GOAL)?)?,
                 "rpc" => self.rpc(open(&keys::RPC)?)?,
                 "incast" => self.incast(open(&keys::INCAST)?)?,
                 "permutation" => Traffic::Permutation(self.exchange(open(&keys::PERMUTATION)?)?),
@@ -529,6 +532,7 @@ impl Reading<'_> {
             Traffic::Hpcc(file) => Some(file.flows.len() as u64),
             Traffic::ClosedLoop(spec) => Some(spec.pairs.len() as u64 * u64::from(spec.qps)),
             Traffic::Collective(spec) => Some(spec.queue_pairs().into()),
+            Traffic::Goal(spec) => Some(spec.lines().len() as u64),
             Traffic::Rpc(spec) => Some(spec.queue_pairs().into()),
             Traffic::Permutation(_) => Some(hosts),
             Traffic::AllToAll(_) => Some(hosts * (hosts - 1)),

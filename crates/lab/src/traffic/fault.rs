@@ -122,6 +122,10 @@ pub(super) fn check(
                 spec.ranks.iter().try_for_each(|&rank| checker.known(rank).map(drop)).map_err(at(None))?;
                 spec.check().map_err(|fault| at(None)(fault.into()))?;
             }
+            Traffic::Goal(spec) => {
+                let known = |&rank: &HostId| checker.known(rank).map(drop);
+                spec.hosts.iter().try_for_each(known).map_err(at(None))?;
+            }
             Traffic::Rpc(spec) => {
                 spec.clients
                     .iter()

@@ -1,7 +1,8 @@
 //! The stream of jobs: all sources merged by time, coinciding starts set apart.
 
 use super::fault::{TrafficError, check};
-use super::source::Source;
+use super::goal::Goal;
+use super::source::{Source, dealt};
 use super::spec::{Common, Traffic};
 use crate::results::FlowName;
 use roci_fabric::packet::HostId;
@@ -35,8 +36,8 @@ pub struct Job {
     pub size: Bytes,
     /// How many messages; `None`: until the run stops.
     pub messages: Option<u64>,
-    /// How many of them are outstanding at most; 0 for a queue pair of a collective or of requests and responses, which posts when what
-    /// it waits for has come.
+    /// How many of them are outstanding at most; 0 for a queue pair of a collective, of a schedule or of requests and responses, which posts
+    /// when what it waits for has come.
     pub depth: u32,
     /// Operation, priority and control.
     pub common: Common,
@@ -136,6 +137,11 @@ impl Ord for Settled {
 /// The random streams of table `n` are these plus `n`. Other rooms draw from streams below 2³², one per node.
 const SOURCE_STREAMS: u64 = 1 << 40;
 const JITTER_STREAMS: u64 = 2 << 40;
+
+/// The hosts of the ranks of `spec`, which is table `table` of a run with this seed.
+pub(crate) fn hosts_of_ranks(spec: &Goal, seed: u64, table: u32) -> Vec<HostId> {
+    dealt(&spec.hosts, spec.shuffled, &mut Random::new(seed, SOURCE_STREAMS + u64::from(table)))
+}
 
 /// Room for so many jobs is kept when they are gone.
 const KEPT: usize = 1024;

@@ -7,6 +7,7 @@
 //! | [`jobs`] | the stream: all sources merged by time, coinciding starts set apart |
 //! | `source` | one source for each kind of traffic |
 //! | [`collective`] | the schedules of collective operations |
+//! | [`goal`] | GOAL schedules: what ranks compute, send and receive |
 //! | [`hpcc`] | the flow files of the HPCC simulator |
 //! | [`rpc`] | requests and responses |
 //!
@@ -15,6 +16,7 @@
 
 pub mod collective;
 pub mod fault;
+pub mod goal;
 pub mod hpcc;
 pub mod jobs;
 pub mod rpc;
@@ -25,6 +27,7 @@ mod tests;
 
 pub use collective::{Algorithm, Collective, CollectiveFault, Operation};
 pub use fault::{Fault, MESSAGE_MAX, TrafficError};
+pub use goal::{Goal, GoalError};
 pub use hpcc::FlowFileError;
 pub use jobs::{Job, JobId, Jobs, Setting, flow_name};
 pub use rpc::Rpc;

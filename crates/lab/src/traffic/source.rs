@@ -1,6 +1,6 @@
 //! One source of jobs for each kind of traffic, each in the order of its starts.
 
-use super::collective::{Collective, Schedule};
+use super::collective::Schedule;
 use super::fault::Fault;
 use super::jobs::{Job, JobId};
 use super::spec::{Common, Incast, Op, Repeat, Traffic};
@@ -32,6 +32,11 @@ enum State {
     ClosedLoop,
     Rpc,
     AllToAll,
+    /// All begin at once.
+    Goal {
+        /// The host of each rank.
+        hosts: Vec<HostId>,
+    },
     /// All begin at once.
     Collective {
         /// The host of each rank.
@@ -72,8 +77,10 @@ impl Source {
             Traffic::Rpc(_) => State::Rpc,
             Traffic::AllToAll(_) => State::AllToAll,
             Traffic::Collective(spec) => {
-                State::Collective { hosts: dealt(spec, &mut random), schedule: spec.schedule() }
+                let hosts = dealt(&spec.ranks, spec.shuffled, &mut random);
+                State::Collective { hosts, schedule: spec.schedule() }
             }
+            Traffic::Goal(spec) => State::Goal { hosts: dealt(&spec.hosts, spec.shuffled, &mut random) },
             Traffic::Permutation(_) => State::Permutation { to: one_cycle(hosts, &mut random) },
             Traffic::Incast(spec) => {
                 State::Bursts(Bursts::of_incast(spec, hosts, capacity, end(spec.until), &mut random)?)
@@ -121,6 +128,7 @@ impl Source {
             (Traffic::ClosedLoop(spec), _) => spec.pairs.len().saturating_mul(spec.qps as usize),
             (Traffic::Rpc(spec), _) => spec.queue_pairs() as usize,
             (Traffic::Collective(spec), _) => spec.queue_pairs() as usize,
+            (Traffic::Goal(spec), _) => spec.lines().len(),
             (Traffic::AllToAll(_), _) => self.hosts.saturating_mul(self.hosts.saturating_sub(1)),
             (Traffic::Permutation(_), _) => self.hosts,
             _ => 0,
@@ -142,6 +150,7 @@ impl Source {
             }
             (Traffic::Rpc(spec), _) => within(spec.queue_pairs() as usize, spec.start),
             (Traffic::Collective(spec), _) => within(spec.queue_pairs() as usize, spec.start),
+            (Traffic::Goal(spec), _) => within(spec.lines().len(), spec.start),
             (Traffic::AllToAll(spec), _) => within(self.hosts * (self.hosts - 1), spec.start),
             (Traffic::Permutation(spec), _) => within(self.hosts, spec.start),
             (_, State::Bursts(bursts)) => bursts.arrivals.next,
@@ -193,6 +202,11 @@ impl Source {
                 let [src, dst] = [from, to].map(|place| hosts[spec.rank_at(channel, place) as usize].0);
                 let job = job(src, dst, Bytes(spec.message_sizes(edge).0), spec.common);
                 Job { messages: Some(spec.messages()), depth: 0, ..job }
+            }
+            (Traffic::Goal(spec), State::Goal { hosts }) => {
+                let line = spec.lines()[n];
+                let [src, dst] = [line.from, line.to].map(|rank| hosts[rank as usize].0);
+                Job { depth: 0, ..job(src, dst, Bytes(line.octets), spec.common) }
             }
             (Traffic::AllToAll(spec), _) => {
                 // Round r pairs each host with the r-th after it, so that no receiver is first for all.
@@ -396,9 +410,9 @@ impl Bursts {
 }
 
 /// The host of each rank.
-fn dealt(spec: &Collective, random: &mut Random) -> Vec<HostId> {
-    let mut hosts = spec.ranks.clone();
-    if spec.shuffled {
+pub(super) fn dealt(listed: &[HostId], shuffled: bool, random: &mut Random) -> Vec<HostId> {
+    let mut hosts = listed.to_vec();
+    if shuffled {
         for last in (1..hosts.len()).rev() {
             hosts.swap(last, index_below(last + 1, random));
         }

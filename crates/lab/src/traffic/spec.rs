@@ -4,6 +4,7 @@
 //! sense together (a flow to itself, a source without an end) is judged by [`Jobs::new`](super::Jobs::new).
 
 use super::collective::{Collective, Operation};
+use super::goal::Goal;
 use super::rpc::Rpc;
 use crate::sizes::Sizes;
 use roci_fabric::packet::HostId;
@@ -102,6 +103,8 @@ pub enum Traffic {
     Trigger(Trigger),
     /// `kind = "collective"`: all-reduce and its like, each message when those it waits for have come.
     Collective(Collective),
+    /// `kind = "goal"`: what the ranks of a GOAL schedule send when they have computed and received what it takes.
+    Goal(Goal),
     /// `kind = "rpc"`: requests to the threads of a server, and their responses.
     Rpc(Rpc),
     /// `kind = "hpcc"`: the flows of an HPCC flow file.
@@ -120,6 +123,7 @@ impl Traffic {
             Self::Poisson(_) => "poisson",
             Self::Trigger(_) => "trigger",
             Self::Collective(_) => "collective",
+            Self::Goal(_) => "goal",
             Self::Rpc(_) => "rpc",
             Self::Hpcc(_) => "hpcc",
         }
@@ -145,6 +149,7 @@ impl Traffic {
             Self::Rpc(spec) => {
                 vec![spec.request.0, spec.response.0, spec.window.into(), spec.count.unwrap_or(u64::MAX)]
             }
+            Self::Goal(spec) => vec![spec.schedule.operations(), spec.unit.as_ps(), spec.overhead.as_ps()],
             Self::Flows(_) | Self::Hpcc(_) | Self::Permutation(_) | Self::AllToAll(_) => Vec::new(),
         }
     }
@@ -156,6 +161,7 @@ impl Traffic {
             Self::Hpcc(hpcc) => hpcc.flows.last().map(|flow| flow.start),
             Self::ClosedLoop(spec) => Some(spec.start),
             Self::Collective(spec) => Some(spec.start),
+            Self::Goal(spec) => Some(spec.start),
             Self::Rpc(spec) => Some(spec.start),
             Self::Permutation(spec) | Self::AllToAll(spec) => Some(spec.start),
             Self::Incast(spec) if spec.repeat == Repeat::Once => Some(spec.start),
@@ -180,6 +186,7 @@ impl Traffic {
             Self::Flows(_) | Self::Hpcc(_) => None,
             Self::ClosedLoop(spec) => Some(spec.common),
             Self::Collective(spec) => Some(spec.common),
+            Self::Goal(spec) => Some(spec.common),
             Self::Rpc(spec) => Some(spec.common),
             Self::Incast(spec) => Some(spec.common),
             Self::Permutation(spec) | Self::AllToAll(spec) => Some(spec.common),
@@ -214,6 +221,7 @@ impl Traffic {
             Self::Hpcc(hpcc) => set(&mut hpcc.common),
             Self::ClosedLoop(spec) => set(&mut spec.common),
             Self::Collective(spec) => set(&mut spec.common),
+            Self::Goal(spec) => set(&mut spec.common),
             Self::Rpc(spec) => set(&mut spec.common),
             Self::Incast(spec) => set(&mut spec.common),
             Self::Permutation(spec) | Self::AllToAll(spec) => set(&mut spec.common),

@@ -2,7 +2,7 @@
 
 use crate::batch::Metric;
 use crate::figures::statistics::mean;
-use crate::results::{CollectiveResult, FlowResult, FlowSet, Results, RpcResult};
+use crate::results::{CollectiveResult, FlowResult, FlowSet, GoalResult, Results, RpcResult};
 use crate::scenario::overrides::ArgumentError;
 use roci_units::{BitsPerSec, Bytes, Span};
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use std::fmt;
 /// A metric of all flows or of those of one `[[traffic]]` table, the better the less of it or the more of it there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// The metric; of collectives and requests the one of flows that is counted in the same unit.
+    /// The metric; of collectives, schedules and requests the one of flows that is counted in the same unit.
     pub metric: Metric,
     subject: Subject,
     /// The name of the table; `None`: all flows.
@@ -29,6 +29,8 @@ enum Subject {
     BusBandwidth,
     /// That time over the ideal one.
     OverIdeal,
+    /// The time of a schedule.
+    Goal,
     /// The mean time of requests.
     Request,
     /// The time that 99 of 100 requests take at most.
@@ -37,11 +39,12 @@ enum Subject {
     RequestRate,
 }
 
-/// Metrics of collectives and of requests, with the metric of flows that has their unit.
-const OF_TABLES: [(&str, Subject, Metric); 6] = [
+/// Metrics of collectives, of schedules and of requests, with the metric of flows that has their unit.
+const OF_TABLES: [(&str, Subject, Metric); 7] = [
     ("iteration-mean", Subject::Iteration, Metric::MeanCompletion),
     ("busbw", Subject::BusBandwidth, Metric::Goodput),
     ("over-ideal", Subject::OverIdeal, Metric::MeanSlowdown),
+    ("goal-time", Subject::Goal, Metric::MeanCompletion),
     ("request-mean", Subject::Request, Metric::MeanCompletion),
     ("request-p99", Subject::P99Request, Metric::P99Completion),
     ("request-rate", Subject::RequestRate, Metric::Completed),
@@ -148,7 +151,7 @@ impl Aim {
         }
     }
 
-    /// The mean over the collectives, or the tables of requests, that it is of; `None` where one of them yields nothing.
+    /// The mean over the collectives, the schedules, or the tables of requests, that it is of; `None` where one of them yields nothing.
     fn of_tables(&self, results: &Results) -> Option<f64> {
         let is_meant =
             |table: usize| self.traffic.as_ref().is_none_or(|name| results.traffic[table].name == *name);
@@ -168,6 +171,9 @@ impl Aim {
         let values: Option<Vec<f64>> = match self.subject {
             Subject::Request | Subject::P99Request | Subject::RequestRate => {
                 results.rpcs.iter().filter(|it| is_meant(it.table)).map(requests).collect()
+            }
+            Subject::Goal => {
+                results.goals.iter().filter(|it| is_meant(it.table)).map(GoalResult::seconds).collect()
             }
             _ => results.collectives.iter().filter(|it| is_meant(it.table)).map(collective).collect(),
         };

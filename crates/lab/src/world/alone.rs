@@ -1,9 +1,9 @@
-//! The least time that a collective takes: on an idle network, with nothing in its way but itself.
+//! The least time that a collective takes, or a chain of messages of a schedule: on an idle network, with nothing in its way but itself.
 
 use super::Simulation;
 use super::path::{Arrival, Paths};
 use super::profile::Profiles;
-use crate::results::CollectiveResult;
+use crate::results::{CollectiveResult, GoalResult};
 use crate::run::RunError;
 use crate::scenario::Scenario;
 use crate::traffic::collective::Schedule;
@@ -50,6 +50,27 @@ impl Simulation<'_> {
             .map(|(spec, ends)| Some(ideal(&mut self.paths, net, &driver.profiles, spec, ends?)))
             .collect();
         driver.collectives.results(&ideals)
+    }
+
+    /// What became of the schedules.
+    pub(super) fn goals(&mut self) -> Vec<GoalResult> {
+        let Fabric { net, nics } = &self.fabric;
+        let driver = &nics.application;
+        let mut results = driver.goals.results();
+        for result in &mut results {
+            let Some(path) = &mut result.path else { continue };
+            for (&leg, &count) in &path.legs {
+                let [from, to] = driver.goals.ends(result.table, leg);
+                let mtu = driver.profiles.mtu(from, to);
+                let time = if leg.is_answered {
+                    self.paths.acknowledged(net, from, to, leg.size, mtu)
+                } else {
+                    self.paths.arrival(net, from, to, leg.size, mtu).time
+                };
+                path.ideal += time * count;
+            }
+        }
+        results
     }
 }
 

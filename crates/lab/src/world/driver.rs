@@ -1,6 +1,7 @@
 //! The application on the simulated hosts: it connects queue pairs, posts messages and records their end.
 
 mod collective;
+mod goal;
 mod rpc;
 mod unreliable;
 
@@ -11,6 +12,7 @@ use crate::results::{FlowName, FlowResult, FlowStatus, Op};
 use crate::scenario::RegisterWrite;
 use crate::traffic::{Job, JobId, Traffic, flow_name};
 pub(super) use collective::Collectives;
+pub(super) use goal::Goals;
 use roci_control::Law;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
@@ -40,9 +42,9 @@ pub(super) struct Live {
     /// Octets of each message but the last.
     message: u32,
     outstanding: u32,
-    /// Messages that may be outstanding; 0 for a queue pair of a collective, of which only the last counts, and for one of requests and
-    /// responses, which are SENDs.
+    /// Messages that may be outstanding; 0 where [`Poster`] says that others decide.
     depth: u32,
+    poster: Poster,
     pub(super) src: HostId,
     pub(super) dst: HostId,
     /// Which of its engines' laws it runs.
@@ -58,10 +60,34 @@ pub(super) struct Live {
     ideal: Span,
 }
 
+/// Who decides when a flow's messages are posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Poster {
+    /// So many are outstanding all the time.
+    Flow,
+    /// What has arrived of a collective.
+    Collective,
+    /// The ranks of a schedule.
+    Goal,
+    /// Requests and responses.
+    Rpc,
+}
+
+impl Poster {
+    const fn of(traffic: &Traffic) -> Self {
+        match traffic {
+            Traffic::Collective(_) => Self::Collective,
+            Traffic::Goal(_) => Self::Goal,
+            Traffic::Rpc(_) => Self::Rpc,
+            _ => Self::Flow,
+        }
+    }
+}
+
 impl Live {
     /// Whether it carries requests and responses.
     fn is_rpc(&self) -> bool {
-        self.depth == 0 && self.op == Op::Send
+        self.poster == Poster::Rpc
     }
 }
 
@@ -151,6 +177,7 @@ pub(super) struct Driver {
     pub(super) ended_octets: u64,
     /// What posts as messages come.
     pub(super) collectives: Collectives,
+    pub(super) goals: Goals,
     /// What answers requests.
     pub(super) rpcs: Rpcs,
     /// What takes the SENDs.
@@ -182,6 +209,7 @@ impl Driver {
             begun_octets: 0,
             ended_octets: 0,
             collectives: Collectives::default(),
+            goals: Goals::default(),
             rpcs: Rpcs::default(),
             receiving,
             arrivals: Arrivals::default(),
@@ -222,10 +250,12 @@ impl Driver {
             self.live.push(None);
             index(self.live.len() - 1)
         });
-        let (bytes, size) = match job.depth {
-            0 if job.common.op == Op::Send => self.connect_rpc(job.id, job.octets(), place, dst_qpn),
-            0 => self.collectives.connect(now, job, place),
-            _ => (job.octets(), job.size.0),
+        let poster = Poster::of(&self.traffic[job.id.traffic as usize]);
+        let (bytes, size) = match poster {
+            Poster::Rpc => self.connect_rpc(job.id, job.octets(), place, dst_qpn),
+            Poster::Collective => self.collectives.connect(now, job, place),
+            Poster::Goal => self.goals.connect(job, place),
+            Poster::Flow => (job.octets(), job.size.0),
         };
         let most =
             MESSAGE_MAX.min(u32::from(self.profiles.mtu(job.src, job.dst)).saturating_mul(PACKETS_MAX));
@@ -240,6 +270,7 @@ impl Driver {
             outstanding: 0,
             // While one part of a longer one is on its way, the next begins.
             depth: if size > message.into() { job.depth.saturating_mul(2) } else { job.depth },
+            poster,
             src: job.src,
             dst: job.dst,
             law,
@@ -363,6 +394,48 @@ impl Driver {
         }
     }
 
+    /// Posts a WRITE of `octets` with `immediate`, and the receive request that it takes.
+    fn write(
+        &mut self,
+        now: Instant,
+        hosts: &mut [Host],
+        place: u32,
+        octets: u32,
+        immediate: u32,
+        signaled: bool,
+    ) {
+        let Some(live) = &mut self.live[place as usize] else { return };
+        let (id, lkey) = (RECV | u64::from(place), self.profiles.key(live.dst));
+        let request = RecvRequest { id, address: 0, length: octets, lkey };
+        hosts[at(live.dst)].engine.post_recv(live.dst_qpn, request).expect("the queue pair is connected");
+        live.left -= u64::from(octets);
+        live.outstanding += u32::from(signaled);
+        let request = SendRequest {
+            id: u64::from(place),
+            operation: Operation::Write { va: 0, rkey: lkey, tail: Tail::Immediate(immediate) },
+            length: octets,
+            address: 0,
+            lkey: self.profiles.key(live.src),
+            solicited: false,
+            signaled,
+            fence: false,
+        };
+        hosts[at(live.src)]
+            .engine
+            .post_send(now, live.src_qpn, &request)
+            .expect("the queue pair is connected");
+    }
+
+    /// A WRITE with immediate has come.
+    fn written(&mut self, net: &mut Net, hosts: &mut [Host], completion: &Completion) {
+        let place = u32::try_from(completion.id & !RECV).expect("a flow's place");
+        let Some(Some(live)) = self.live.get(place as usize) else { return };
+        match live.poster {
+            Poster::Goal => self.message_of_goal(net, hosts, place, completion),
+            _ => self.part_arrived(net, hosts, place, completion),
+        }
+    }
+
     /// Posts a receive request that takes any message of a flow.
     fn post_receive(&self, hosts: &mut [Host], place: u32) {
         if let Some(Some(live)) = self.live.get(place as usize) {
@@ -399,9 +472,9 @@ impl Driver {
     }
 
     /// Octets of a flow's payload that have arrived, those of open messages and those beyond a missing packet included. Of the
-    /// latter each counts for a full packet.
+    /// latter each counts for a full packet. Of schedules and requests, whose messages have all lengths, whole messages count.
     fn delivered(&self, hosts: &[Host], live: &Live) -> u64 {
-        if live.is_rpc() || self.is_unreliable() {
+        if matches!(live.poster, Poster::Rpc | Poster::Goal) || self.is_unreliable() {
             return live.delivered;
         }
         let src = hosts[at(live.src)].engine.query(live.src_qpn);
@@ -525,6 +598,24 @@ impl Driver {
         self.end_as(hosts, place, FlowStatus::Completed(status), now);
     }
 
+    /// Ends one of several flows that go together.
+    fn end_part(&mut self, net: &mut Net, hosts: &mut [Host], place: u32, status: Status) {
+        self.end(net.now(), hosts, place, status);
+        if self.alive == 0 {
+            net.pause_here();
+        }
+    }
+
+    /// Ends those flows of a table that stand at `places`, by their numbers, and are alive: one of them has failed.
+    fn flush(&mut self, net: &mut Net, hosts: &mut [Host], table: u32, places: &[u32]) {
+        for (number, &place) in (0..).zip(places) {
+            let id = JobId { traffic: table, number };
+            if self.live[place as usize].is_some_and(|live| live.id == id) {
+                self.end_part(net, hosts, place, Status::WorkRequestFlushed);
+            }
+        }
+    }
+
     /// The same as one that ended at `end`.
     fn end_as(&mut self, hosts: &mut [Host], place: u32, status: FlowStatus, end: Instant) {
         let Some((live, counted)) = self.count(hosts, place as usize) else { return };
@@ -596,15 +687,17 @@ impl Application for Driver {
         match completion.kind {
             CompletionKind::Recv if self.came(net, hosts, host, completion) => return,
             CompletionKind::Recv => return self.received(net, hosts, completion),
-            CompletionKind::RecvWrite => return self.arrived(net, hosts, completion),
+            CompletionKind::RecvWrite => return self.written(net, hosts, completion),
             _ => {}
         }
         let place = u32::try_from(completion.id).expect("a flow's place");
         let now = net.now();
         let is_unreliable = self.is_unreliable();
         let Some(Some(live)) = self.live.get_mut(place as usize) else { return };
-        if live.depth == 0 {
-            return self.sent(net, hosts, place, completion.status);
+        match live.poster {
+            Poster::Goal => return self.sent_of_goal(net, hosts, place, completion.status),
+            Poster::Collective | Poster::Rpc => return self.parts_sent(net, hosts, place, completion.status),
+            Poster::Flow => {}
         }
         live.outstanding -= 1;
         let done = live.left == 0 && live.outstanding == 0;

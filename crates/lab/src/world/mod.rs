@@ -43,7 +43,7 @@ use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
 use crate::traffic::{Jobs, Setting, Traffic};
 use capture::Capture;
-use driver::{Collectives, Driver, Fallen, Outcome, Rpcs};
+use driver::{Collectives, Driver, Fallen, Goals, Outcome, Rpcs};
 use path::Paths;
 use roci_control::Law;
 use roci_control::program::Tally;
@@ -174,6 +174,7 @@ impl<'a> Simulation<'a> {
         fabric.nics.application.collectives =
             Collectives::new(&traffic, &scenario.topology.homes, &setting.jitter_max(), seed);
         let Simulated { hosts, application, .. } = &mut fabric.nics;
+        application.goals = Goals::new(&traffic, &setting.jitter_max(), seed);
         application.rpcs = Rpcs::new(scenario, hosts, |host| application.profiles.key(host));
         Ok(Self {
             scenario,
@@ -288,6 +289,7 @@ impl<'a> Simulation<'a> {
             self.look_for_crawling(self.fabric.net.now());
         }
         self.look_for_refused();
+        self.look_for_undone();
         self.look_for_slow_reads();
         self.capture.finish(&mut self.fabric.net)?;
         progress(&self.progress());
@@ -344,15 +346,17 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Lets the ranks of collectives begin that are due.
+    /// Lets the ranks of collectives and schedules begin that are due, and those go on that have calculated.
     fn begin_due(&mut self) {
         let Fabric { net, nics } = &mut self.fabric;
         nics.application.begin_due(net, &mut nics.hosts);
+        nics.application.go_on_due(net, &mut nics.hosts);
     }
 
-    /// When the next rank of a collective begins.
+    /// When the next of them is due.
     fn next_begin(&self) -> Instant {
-        self.fabric.nics.application.collectives.next()
+        let application = &self.fabric.nics.application;
+        application.collectives.next().min(application.goals.next())
     }
 
     /// Posts the receive requests that are due, and gives up flows of which nothing more will come.
@@ -400,6 +404,7 @@ impl<'a> Simulation<'a> {
     fn results(&mut self, seed: u64, figures: HostFigures) -> Results {
         let offered_until = self.offered_until();
         let collectives = self.collectives();
+        let goals = self.goals();
         let Fabric { net, nics } = &mut self.fabric;
         let now = net.now();
         let totals = net.totals();
@@ -462,6 +467,7 @@ impl<'a> Simulation<'a> {
             packet_hops: totals.packet_hops,
             traffic: traffic.collect(),
             collectives,
+            goals,
             rpcs,
             machines,
             switches: switches.collect(),

@@ -127,7 +127,9 @@ impl<'a> Paths<'a> {
     pub(super) fn arrival(&mut self, net: &Net, src: HostId, dst: HostId, bytes: u64, mtu: u16) -> Arrival {
         self.look_up(net, src, dst);
         let mtu = u32::from(mtu);
-        let frames = |bytes| Frames::told(bytes, mtu, |opcode, payload| self.wire_octets(opcode, payload));
+        let frames = |bytes| {
+            Frames::told(bytes, mtu, |opcode, payload| self.wire_octets(opcode, payload)).unanswered()
+        };
         let rest = bytes.saturating_sub(1) % u64::from(mtu) + u64::from(bytes > 0);
         let [all, last] = [frames(bytes), frames(rest)];
         let [link, to] = [src, dst].map(|host| {
@@ -137,6 +139,12 @@ impl<'a> Paths<'a> {
         let [time, tail] = [&all, &last].map(|it| self.time(it));
         let behind = tail.saturating_sub(link.busy(&last));
         Arrival { ends: [src, dst], time, busy: link.busy(&all), taken: to.busy(&all), behind }
+    }
+
+    /// The time of a message with immediate of `bytes` octets from `src` to `dst` on an idle network, until it has been acknowledged.
+    pub(super) fn acknowledged(&mut self, net: &Net, src: HostId, dst: HostId, bytes: u64, mtu: u16) -> Span {
+        self.look_up(net, src, dst);
+        self.time(&Frames::told(bytes, mtu.into(), |opcode, payload| self.wire_octets(opcode, payload)))
     }
 
     /// The least time of `frames` on the paths that were looked up.

@@ -110,12 +110,39 @@ impl Simulation<'_> {
             Stall::EndOfTime
         } else if !storms.is_empty() {
             Stall::Storm(storms.into_iter().map(way).take(5).collect())
+        } else if let waiting = self.waiting()
+            && !waiting.is_empty()
+        {
+            Stall::Schedule(waiting)
         } else if self.scenario.transport.timeout.is_zero() {
             Stall::NoTimeout
         } else {
             Stall::NoCredit
         };
         Err(self.left(why))
+    }
+
+    /// Some of the ranks of schedules that wait for messages though none is under way, and for what.
+    fn waiting(&self) -> Vec<String> {
+        let names = &self.scenario.topology.graph.hosts;
+        let waiting = self.fabric.nics.application.goals.waiting().into_iter();
+        let told = waiting.map(|(table, rank, host, does)| {
+            let (name, host) = (&self.scenario.traffic_names[table], &names[usize::from(host.0)]);
+            format!("rank {rank} of traffic {name}, on {host}, waits in `{does}`")
+        });
+        told.take(5).collect()
+    }
+
+    /// Tells of schedules that have come to no end though all that was sent has arrived.
+    pub(super) fn look_for_undone(&mut self) {
+        if self.alive() > 0 || !self.fabric.nics.application.goals.is_undone() {
+            return;
+        }
+        let waiting = self.waiting();
+        if !waiting.is_empty() {
+            self.warnings
+                .push(format!("a schedule is not done: {}, and nobody sends that", waiting.join(", ")));
+        }
     }
 
     /// The error of a run that leaves flows undone.

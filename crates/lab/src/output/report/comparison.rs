@@ -1,7 +1,7 @@
 //! The page of several runs side by side: one row each.
 
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
-use super::{Run, collectives, curves, named, of_traffic, priorities, rpcs};
+use super::{Run, collectives, curves, goals, named, of_traffic, priorities, rpcs};
 use crate::batch::Names;
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
@@ -78,6 +78,8 @@ pub(crate) fn page<'a>(title: &str, names: &Names<'a>, runs: &[Run<'a>]) -> Page
         priorities::side_by_side(names, runs),
         collectives::means(names, runs),
         collectives::of_runs(names, runs),
+        goals::means(names, runs),
+        goals::of_runs(names, runs),
         rpcs::means(names, runs),
         rpcs::of_runs(names, runs),
         curves::distributions(runs),
@@ -111,7 +113,7 @@ pub(super) fn set_keys<'a>(runs: &[Run<'a>]) -> Vec<&'a str> {
     keys
 }
 
-/// One line per run, with the figures of the page's table and behind them the keys that were set, collectives, requests and priorities where
+/// One line per run, with the figures of the page's table and behind them the keys that were set, collectives, schedules, requests and priorities where
 /// there are any, and what is said of the run's configuration: its name, how much each figure differs from that of the configuration which it
 /// is held against, and which that is.
 pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()> {
@@ -121,6 +123,7 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
     };
     let of_all: Vec<_> = COLUMNS.into_iter().map(figure).collect();
     let mut of_tables = collectives::csv_columns(runs);
+    of_tables.extend(goals::csv_columns(runs));
     of_tables.extend(rpcs::csv_columns(runs));
     of_tables.extend(priorities::csv_columns(runs));
     let figures = || of_all.iter().chain(&of_tables);

@@ -4,6 +4,7 @@ use super::collectives;
 use super::completion::{completion, traffic};
 use super::events;
 use super::faults;
+use super::goals;
 use super::lines::Readings;
 use super::over_time;
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
@@ -30,6 +31,7 @@ pub(crate) fn page(results: &Results) -> Page {
     sections.extend(over_time::sections(results, &readings));
     sections.extend([
         collectives::of_run(results),
+        goals::of_run(results),
         rpcs::of_run(results, &readings),
         faults::of_run(results),
         completion(results),

@@ -17,7 +17,7 @@ pub static TRAFFIC: Section = section(
     &[
         key(
             "kind",
-            "`\"flows\"`, `\"closed-loop\"`, `\"collective\"`, `\"rpc\"`, `\"incast\"`, `\"permutation\"`, `\"all-to-all\"`, `\"poisson\"`, `\"trigger\"` or `\"hpcc\"`",
+            "`\"flows\"`, `\"closed-loop\"`, `\"collective\"`, `\"goal\"`, `\"rpc\"`, `\"incast\"`, `\"permutation\"`, `\"all-to-all\"`, `\"poisson\"`, `\"trigger\"` or `\"hpcc\"`",
             "required",
             "The pattern of the traffic.",
         ),
@@ -245,6 +245,56 @@ pub static COLLECTIVE: Section = section(
             "How long all ranks compute between one iteration, when the last rank is done, and the next.",
         ),
         key("start", DELAY, "`\"0s\"`", "When the first begins."),
+        key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority of its data."),
+        key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),
+    ],
+);
+
+/// Schedules of applications.
+pub static GOAL: Section = section(
+    "traffic.goal",
+    &[
+        key("kind", "`\"goal\"`", "required", "The pattern of the traffic."),
+        TRAFFIC_NAME,
+        key("file", FILE, "required", "A GOAL schedule, as text or as `txt2bin` writes it."),
+        key(
+            "hosts",
+            HOSTS,
+            "as many hosts as there are ranks, in their order",
+            "The host of each rank, in the order of ranks.",
+        ),
+        key(
+            "placement",
+            "`\"listed\"` or `\"random\"`",
+            "`\"listed\"`",
+            "Whether ranks are dealt to `hosts` in order, or at random by the seed.",
+        ),
+        key(
+            "calc_unit",
+            "a time, such as `\"1ns\"`",
+            "`\"1ns\"`",
+            "The time of one unit of `calc`. `\"0s\"` leaves computation out: then nothing is waited for but messages.",
+        ),
+        key(
+            "overhead",
+            "a time, such as `\"200ns\"`",
+            "`\"0s\"`",
+            "How long a CPU of a rank is busy with each message that it sends, and with each that it receives (`o` of LogGOPS).",
+        ),
+        key(
+            "eager",
+            "a size, such as `\"64KiB\"`",
+            "`65535`",
+            "A `send` of at most so much is done as soon as it is posted, a longer one when it has been acknowledged. The default is LogGOPSim's \
+             `S`.",
+        ),
+        key(
+            "queue_pairs",
+            "`\"pair\"` or `\"tag\"`",
+            "`\"pair\"`",
+            "What has a queue pair of its own, on which messages go one behind the other: each pair of ranks that send, or each of their tags.",
+        ),
+        key("start", DELAY, "`\"0s\"`", "When the ranks begin."),
         key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority of its data."),
         key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),
     ],

@@ -26,7 +26,8 @@ const ALGORITHMS: [(&str, Algorithm); 4] = [
     ("direct", Algorithm::Direct),
 ];
 
-const PLACEMENTS: [(&str, bool); 2] = [("listed", false), ("random", true)];
+/// How ranks come to their hosts: whether at random.
+pub(super) const PLACEMENTS: [(&str, bool); 2] = [("listed", false), ("random", true)];
 
 impl Reading<'_> {
     pub(super) fn collective(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {

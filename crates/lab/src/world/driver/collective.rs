@@ -3,7 +3,7 @@
 //! Nothing is kept of a message but its place in a queue. Its immediate tells its step and chunk, the queue pair that it comes by
 //! its channel and the two ranks, and from these the schedule tells which one is next.
 
-use super::{Driver, RECV, at};
+use super::{Driver, at};
 use crate::results::collective::{CollectiveResult, Iteration, SlowStep};
 use crate::traffic::collective::{Collective, Schedule};
 use crate::traffic::{Job, JobId, Traffic};
@@ -11,7 +11,7 @@ use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::Homes;
 use roci_nic::Host;
-use roci_transport::{Completion, Operation, RecvRequest, SendRequest, Status, Tail};
+use roci_transport::{Completion, Status, Tail};
 use roci_units::{Instant, Random, Span};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -374,36 +374,22 @@ impl Driver {
         }
     }
 
-    /// Posts a message of a collective, and the receive request that it takes.
+    /// Posts a message of a collective.
     fn post_part(&mut self, now: Instant, hosts: &mut [Host], post: &Post) {
-        let Some(live) = &mut self.live[post.place as usize] else { return };
-        let (id, lkey) = (RECV | u64::from(post.place), self.profiles.key(live.dst));
-        let request = RecvRequest { id, address: 0, length: post.octets, lkey };
-        hosts[at(live.dst)].engine.post_recv(live.dst_qpn, request).expect("the queue pair is connected");
-        live.left -= u64::from(post.octets);
+        let Some(live) = &self.live[post.place as usize] else { return };
         // What was posted before has been sent when the last has.
-        let signaled = live.left == 0;
-        live.outstanding += u32::from(signaled);
-        let tail = Tail::Immediate(post.tag);
-        let request = SendRequest {
-            id: u64::from(post.place),
-            operation: Operation::Write { va: 0, rkey: lkey, tail },
-            length: post.octets,
-            address: 0,
-            lkey: self.profiles.key(live.src),
-            solicited: false,
-            signaled,
-            fence: false,
-        };
-        hosts[at(live.src)]
-            .engine
-            .post_send(now, live.src_qpn, &request)
-            .expect("the queue pair is connected");
+        let signaled = live.left == u64::from(post.octets);
+        self.write(now, hosts, post.place, post.octets, post.tag, signaled);
     }
 
     /// A message of a collective has come to the host that is told of it, which may send on.
-    pub(super) fn arrived(&mut self, net: &mut Net, hosts: &mut [Host], completion: &Completion) {
-        let place = u32::try_from(completion.id & !RECV).expect("a flow's place");
+    pub(super) fn part_arrived(
+        &mut self,
+        net: &mut Net,
+        hosts: &mut [Host],
+        place: u32,
+        completion: &Completion,
+    ) {
         let Some(Some(live)) = self.live.get(place as usize) else { return };
         let (table, number) = (live.id.traffic, live.id.number);
         let sent = live.left == 0 && live.outstanding == 0;
@@ -425,7 +411,7 @@ impl Driver {
     }
 
     /// The last message of a queue pair of a collective has been acknowledged, or one of them has failed.
-    pub(super) fn sent(&mut self, net: &mut Net, hosts: &mut [Host], place: u32, status: Status) {
+    pub(super) fn parts_sent(&mut self, net: &mut Net, hosts: &mut [Host], place: u32, status: Status) {
         let Some(live) = &mut self.live[place as usize] else { return };
         let JobId { traffic: table, number } = live.id;
         if status == Status::Success {
@@ -442,22 +428,7 @@ impl Driver {
         self.collectives.due.retain(|Reverse((_, of, _))| *of != table);
         let Some(group) = &mut self.collectives.groups[table as usize] else { return };
         group.failed = true;
-        let places = std::mem::take(&mut group.places);
-        for (number, &place) in (0..).zip(&places) {
-            let id = JobId { traffic: table, number };
-            if self.live[place as usize].is_some_and(|live| live.id == id) {
-                self.end_part(net, hosts, place, Status::WorkRequestFlushed);
-            }
-        }
-        if let Some(group) = &mut self.collectives.groups[table as usize] {
-            group.places = places;
-        }
-    }
-
-    fn end_part(&mut self, net: &mut Net, hosts: &mut [Host], place: u32, status: Status) {
-        self.end(net.now(), hosts, place, status);
-        if self.alive == 0 {
-            net.pause_here();
-        }
+        let places = group.places.clone();
+        self.flush(net, hosts, table, &places);
     }
 }

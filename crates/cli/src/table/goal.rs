@@ -1,0 +1,135 @@
+//! What is printed of GOAL schedules: a line for each, with what its time went into.
+
+use super::{fit, lines, table};
+use crate::format::{number, of_seeds, or_dash, size, time};
+use roci_lab::batch::{GoalSum, Names};
+use roci_lab::results::{CriticalPath, GoalRank, GoalResult, Results};
+
+const HEADER: [&str; 11] = [
+    "schedule",
+    "ranks",
+    "operations",
+    "messages",
+    "octets",
+    "time",
+    "computed",
+    "overhead",
+    "on their way",
+    "over ideal",
+    "last",
+];
+
+/// What stands below the schedules.
+const PARTS: &str = "time is that of the chain of what was waited for: calculation, what CPUs had to do with messages, and messages on their way";
+
+/// A line for each schedule; nothing where there is none.
+pub(super) fn tables(results: &Results) -> String {
+    if results.goals.is_empty() {
+        return String::new();
+    }
+    let mut table = table(&HEADER);
+    for it in &results.goals {
+        table.add_row(row(it, results));
+    }
+    format!("\n{}  {PARTS}\n", lines(&table))
+}
+
+/// The same of several runs: a line for each in each configuration, with means over its seeds.
+pub(super) fn side_by_side(names: &Names<'_>, sums: &[GoalSum<'_>]) -> String {
+    if sums.is_empty() {
+        return String::new();
+    }
+    let first: Vec<&str> = names.headings(&SIDE_BY_SIDE).into_iter().chain(["schedule"]).collect();
+    let mut table = table(&first.iter().copied().chain(SIDE_BY_SIDE).collect::<Vec<_>>());
+    for sum in sums {
+        let first = names.of(sum.label).into_iter().chain([sum.name]).map(str::to_owned);
+        table.add_row(first.chain([
+            format!("{} of {}", sum.done, sum.runs),
+            of_seeds(sum.time.as_ref(), time),
+            of_seeds(sum.computed.as_ref(), time),
+            of_seeds(sum.overhead.as_ref(), time),
+            of_seeds(sum.messages.as_ref(), time),
+            of_seeds(sum.over_ideal.as_ref(), number),
+        ]));
+    }
+    format!("\n{}", fit::fitted(&table, first.len()))
+}
+
+const SIDE_BY_SIDE: [&str; 6] = ["done", "time", "computed", "overhead", "on their way", "over ideal"];
+
+fn row(it: &GoalResult, results: &Results) -> Vec<String> {
+    let GoalRank { operations, undone, sent, sent_bytes, .. } = it.totals();
+    let of_path = |value: fn(&CriticalPath) -> f64| or_dash(it.path.as_ref().map(|path| time(value(path))));
+    let last = it.path.as_ref().and_then(|_| it.last());
+    let operations = match (undone, it.failed) {
+        (0, _) => operations.to_string(),
+        (_, true) => format!("{} of {operations}, then failed", operations - undone),
+        (_, false) => format!("{} of {operations}", operations - undone),
+    };
+    vec![
+        results.traffic[it.table].name.clone(),
+        it.ranks.len().to_string(),
+        operations,
+        sent.to_string(),
+        size(sent_bytes),
+        or_dash(it.seconds().map(time)),
+        of_path(|path| path.computed.as_secs_f64()),
+        of_path(|path| path.overhead.as_secs_f64()),
+        of_path(|path| path.messages.as_secs_f64()),
+        or_dash(it.path.as_ref().and_then(CriticalPath::over_ideal).map(number)),
+        or_dash(last.map(|(rank, of)| format!("{rank} on {}", results.host(of.host)))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::results;
+    use super::*;
+    use roci_lab::results::TrafficResult;
+    use roci_units::{Instant, Span};
+
+    #[test]
+    fn a_schedule_has_a_line_and_other_traffic_has_none() {
+        let mut one = results(2);
+        assert_eq!(tables(&one), "");
+        one.traffic = vec![TrafficResult {
+            name: "step".to_owned(),
+            kind: "goal",
+            flows: 0..2,
+            offered: None,
+            pattern: Vec::new(),
+            priorities: vec![3],
+        }];
+        let at = |micros| Instant::ZERO + Span::from_micros(micros);
+        let rank = GoalRank {
+            host: 0,
+            operations: 4,
+            end: Some(at(90)),
+            sent: 2,
+            sent_bytes: 2000,
+            ..GoalRank::default()
+        };
+        let mut path = CriticalPath {
+            time: Span::from_micros(100),
+            computed: Span::from_micros(60),
+            messages: Span::from_micros(40),
+            ideal: Span::from_micros(20),
+            ..CriticalPath::default()
+        };
+        let second = GoalRank { host: 1, operations: 3, end: Some(at(100)), ..GoalRank::default() };
+        path.overhead = Span::ZERO;
+        let goal =
+            GoalResult { table: 0, start: at(0), ranks: vec![rank, second], path: Some(path), failed: false };
+        one.goals = vec![goal];
+        let text = tables(&one);
+        let line = text.lines().find(|line| line.contains("step")).expect("a line");
+        for part in ["100.0 us", "60.00 us", "40.00 us", "2.000", "1 on", "7"] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+        one.goals[0].path = None;
+        one.goals[0].ranks[1].undone = 2;
+        one.goals[0].failed = true;
+        let text = tables(&one);
+        assert!(text.contains("5 of 7, then failed"), "{text}");
+    }
+}

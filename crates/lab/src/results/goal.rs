@@ -1,0 +1,112 @@
+//! What became of a GOAL schedule: how long it took, what each rank did, and what the time went into.
+
+use roci_units::{Instant, Span};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The results of one `[[traffic]]` table of kind `goal`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoalResult {
+    /// The table's place in [`Results::traffic`](super::Results::traffic).
+    pub table: usize,
+    /// When it began.
+    pub start: Instant,
+    /// What each rank did.
+    pub ranks: Vec<GoalRank>,
+    /// What the end was waited for; `None` where not all operations are done.
+    pub path: Option<CriticalPath>,
+    /// Whether it was given up, as one of its queue pairs failed.
+    pub failed: bool,
+}
+
+/// What one rank did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GoalRank {
+    /// Its host, a place in [`Results::hosts`](super::Results::hosts).
+    pub host: u16,
+    /// How many operations it has.
+    pub operations: u64,
+    /// How many of them were not done when the run ended.
+    pub undone: u64,
+    /// When the last was done; `None` where some were not, or where there are none.
+    pub end: Option<Instant>,
+    /// How long its CPUs calculated, all together.
+    pub computed: Span,
+    /// Messages that it sent.
+    pub sent: u64,
+    /// Octets of these.
+    pub sent_bytes: u64,
+    /// Messages that came to it.
+    pub received: u64,
+    /// Octets of these.
+    pub received_bytes: u64,
+}
+
+/// A message on the way to the end: the queue pair that it went by, of its table's, its octets, and whether its sender waited for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leg {
+    /// The queue pair.
+    pub line: u32,
+    /// The octets.
+    pub size: u64,
+    /// It was waited for until it had been acknowledged, else until it had come.
+    pub is_answered: bool,
+}
+
+/// The chain of what was waited for, from the beginning to the operation that was done last. Its parts add up to its time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CriticalPath {
+    /// From the table's start to its end.
+    pub time: Span,
+    /// How much later its first rank began.
+    pub late: Span,
+    /// Calculation.
+    pub computed: Span,
+    /// What CPUs had to do with messages.
+    pub overhead: Span,
+    /// Messages on their way, from when they were posted: behind others of their queue pair, through the network, and where a send was
+    /// done with its acknowledgement, until that came.
+    pub messages: Span,
+    /// Those messages, and how many of each kind.
+    pub legs: BTreeMap<Leg, u64>,
+    /// How long all of them would have been on their way on an idle network, one after the other.
+    pub ideal: Span,
+}
+
+impl CriticalPath {
+    /// How many messages.
+    pub fn count(&self) -> u64 {
+        self.legs.values().sum()
+    }
+
+    /// The time of the messages over that on an idle network; `None` where there were none.
+    pub fn over_ideal(&self) -> Option<f64> {
+        (!self.ideal.is_zero()).then(|| self.messages.as_secs_f64() / self.ideal.as_secs_f64())
+    }
+}
+
+impl GoalResult {
+    /// How long it took, in seconds; `None` where it was not done.
+    pub fn seconds(&self) -> Option<f64> {
+        self.path.as_ref().map(|path| path.time.as_secs_f64())
+    }
+
+    /// Of all ranks: operations, those not done, messages sent, and their octets.
+    pub fn totals(&self) -> GoalRank {
+        self.ranks.iter().fold(GoalRank::default(), |sum, rank| GoalRank {
+            operations: sum.operations + rank.operations,
+            undone: sum.undone + rank.undone,
+            computed: sum.computed + rank.computed,
+            sent: sum.sent + rank.sent,
+            sent_bytes: sum.sent_bytes + rank.sent_bytes,
+            received: sum.received + rank.received,
+            received_bytes: sum.received_bytes + rank.received_bytes,
+            ..sum
+        })
+    }
+
+    /// The rank that was done last, of several the first.
+    pub fn last(&self) -> Option<(usize, &GoalRank)> {
+        self.ranks.iter().enumerate().min_by_key(|(_, rank)| Reverse(rank.end))
+    }
+}

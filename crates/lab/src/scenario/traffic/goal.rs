@@ -1,0 +1,130 @@
+//! `kind = "goal"`.
+
+use super::super::file;
+use super::super::read::Table;
+use super::super::source::ScenarioError;
+use super::super::topology::split;
+use super::Reading;
+use super::collective::PLACEMENTS;
+use crate::traffic::goal::{Goal, PlacementError, Schedule};
+use crate::traffic::spec::{Common, Op, Traffic};
+use roci_fabric::packet::HostId;
+use std::sync::Arc;
+
+/// What has queue pairs of its own between two ranks.
+const QUEUE_PAIRS: [(&str, bool); 2] = [("pair", false), ("tag", true)];
+
+impl Reading<'_> {
+    pub(super) fn goal(&mut self, table: Table<'_>) -> Result<Traffic, ScenarioError> {
+        let common =
+            Common { op: Op::Write, priority: table.priority("priority")?, control: self.control(table)? };
+        let name = table.require("file", table.text("file")?)?;
+        let octets = file::octets(table.source, &name)?;
+        let schedule = Schedule::read(&octets).map_err(|error| {
+            let (message, remedy) = split(&error.to_string());
+            table.refuse("file", format!("{}: {message}", name.value), remedy)
+        })?;
+        let listed = table.texts("hosts")?;
+        let hosts = match &listed {
+            // The first hosts, so that a schedule may be smaller than the network.
+            None => (0u16..).map(HostId).take(self.names.host_count().min(schedule.ranks.len())).collect(),
+            Some(names) => {
+                let hosts = names.iter().map(|name| self.names.host(table.source, name));
+                hosts.collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        let by_tag = table.word("queue_pairs", &QUEUE_PAIRS)?.unwrap_or(false);
+        let mut goal = Goal::new(Arc::new(schedule), hosts, by_tag, common).map_err(|error| {
+            let (message, remedy) = split(&error.to_string());
+            match (error, &listed) {
+                (PlacementError::Count { .. }, None) => table.refuse(
+                    "file",
+                    format!("{}: {message}", name.value),
+                    "enlarge the topology, or name a schedule of fewer ranks",
+                ),
+                _ => table.refuse("hosts", message, remedy),
+            }
+        })?;
+        goal.shuffled = table.word("placement", &PLACEMENTS)?.unwrap_or(false);
+        goal.unit = table.span("calc_unit")?.unwrap_or(goal.unit);
+        goal.overhead = table.span("overhead")?.unwrap_or(goal.overhead);
+        goal.eager = table.bytes("eager", 0..=u64::MAX)?.unwrap_or(goal.eager);
+        goal.start = self.start(table)?;
+        Ok(Traffic::Goal(goal))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Scenario;
+    use super::super::super::source::Source;
+    use super::super::super::tests::star;
+    use super::*;
+    use roci_units::{Bytes, Instant, Span};
+
+    const FILES: &[(&str, &str)] = &[
+        ("two.goal", "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\nrank 1 {\nrecv 8b from 0 tag 3\n}\n"),
+        ("nine.goal", "num_ranks 9\n"),
+        ("wrong.goal", "num_ranks 2\nrank 0 {\nsend 8 to 1\n}\n"),
+    ];
+
+    fn read(lines: &str) -> Result<Scenario, ScenarioError> {
+        let text = star(&format!("[[traffic]]\nkind = \"goal\"\n{lines}"));
+        Scenario::read(Source::new("test.toml", &text, &[]).with_files(FILES))
+    }
+
+    #[test]
+    fn a_schedule_has_the_first_hosts_and_loggopsim_s_units_unless_it_says_otherwise() {
+        let scenario = read("file = \"two.goal\"\n").unwrap();
+        let Traffic::Goal(usual) = &scenario.traffic[0] else { panic!("a schedule") };
+        assert_eq!(usual.hosts, [HostId(0), HostId(1)]);
+        assert_eq!(
+            (usual.unit, usual.overhead, usual.eager),
+            (Span::from_nanos(1), Span::ZERO, Bytes(65_535))
+        );
+        assert_eq!((usual.shuffled, usual.start, usual.lines().len()), (false, Instant::ZERO, 1));
+        let lines = "file = \"two.goal\"\nhosts = [\"h3\", \"h0\"]\nplacement = \"random\"\ncalc_unit = \"0s\"\noverhead = \"200ns\"\n\
+            eager = 0\nqueue_pairs = \"tag\"\nstart = \"6us\"\npriority = 2\n";
+        let scenario = read(lines).unwrap();
+        let Traffic::Goal(one) = &scenario.traffic[0] else { panic!("a schedule") };
+        assert_eq!((&one.hosts[..], one.shuffled), (&[HostId(3), HostId(0)][..], true));
+        assert_eq!((one.unit, one.overhead, one.eager), (Span::ZERO, Span::from_nanos(200), Bytes(0)));
+        assert_eq!((one.start, one.common.priority), (Instant::ZERO + Span::from_micros(6), Some(2)));
+        assert_eq!(one.lines()[0].tag, 3, "tags have queue pairs of their own");
+    }
+
+    #[test]
+    fn a_schedule_that_cannot_be_is_refused_where_it_says_so_and_with_a_remedy() {
+        for (lines, message, remedy) in [
+            ("", "file", ""),
+            (
+                "file = \"nine.goal\"\n",
+                "nine.goal: the schedule has 9 ranks, and here are 4 hosts",
+                "enlarge the topology",
+            ),
+            (
+                "file = \"wrong.goal\"\n",
+                "wrong.goal: line 3: \"send 8 to 1\" is no line of a schedule",
+                "write `a: calc 5000`",
+            ),
+            (
+                "file = \"two.goal\"\nhosts = [\"h0\"]\n",
+                "the schedule has 2 ranks, and here are 1 hosts",
+                "list one for each",
+            ),
+            (
+                "file = \"two.goal\"\nhosts = [\"h0\", \"h0\"]\n",
+                "a host has two ranks",
+                "list each of `hosts` once",
+            ),
+            (
+                "file = \"two.goal\"\nqueue_pairs = \"rank\"\n",
+                "queue_pairs",
+                "those that exist are `pair` and `tag`",
+            ),
+        ] {
+            let error = read(lines).expect_err(lines).to_string();
+            assert!(error.contains(message) && error.contains(remedy), "{lines}: {error}");
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! GOAL schedules: what each rank of an application computes, sends and receives, and what of it waits for what.
+//!
+//! GOAL (Group Operation Assembly Language; Hoefler, Siebert, Lumsdaine, ICPP 2009) is what LogGOPSim and ATLAHS make of traced
+//! applications, and what they simulate. Operations of a rank are `calc`, `send` and `recv`; `requires` has one begin when another is done,
+//! `irequires` when another has begun. Each is done by one CPU of its rank, which does one thing at a time; a stream of a GPU is such a CPU.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | `text` | the schedules that people write, and tools |
+//! | `binary` | those that LogGOPSim's `txt2bin` makes of them |
+//! | `check` | whether a schedule can come to its end |
+
+mod binary;
+mod check;
+mod text;
+
+use super::spec::Common;
+use roci_fabric::packet::HostId;
+use roci_units::{Bytes, Instant, Span};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest message: 1 GiB, as of all traffic that consists of messages.
+pub const MESSAGE_MAX: u64 = 1 << 30;
+/// So many operations a rank has at most.
+const OPERATIONS_MAX: usize = 1 << 31;
+/// So many ranks at most: each has a host.
+const RANKS_MAX: u32 = 65_535;
+
+/// What one operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Does {
+    /// Keeps its CPU busy for so many units of time.
+    Calc(u64),
+    /// Sends a message.
+    Send {
+        /// The rank that it goes to.
+        to: u32,
+        /// What its receiver knows it by.
+        tag: u32,
+        /// Its octets.
+        size: u64,
+    },
+    /// Waits for a message.
+    Recv {
+        /// The rank that sends it; `None`: any.
+        from: Option<u32>,
+        /// Its tag; `None`: any.
+        tag: Option<u32>,
+        /// Its octets, as the receiver has them. What is sent is what comes.
+        size: u64,
+    },
+}
+
+impl fmt::Display for Does {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Calc(units) => write!(f, "calc {units}"),
+            Self::Send { to, tag, size } => write!(f, "send {size}b to {to} tag {tag}"),
+            Self::Recv { from, tag, size } => {
+                write!(f, "recv {size}b from ")?;
+                one_or_any(f, from)?;
+                f.write_str(" tag ")?;
+                one_or_any(f, tag)
+            }
+        }
+    }
+}
+
+fn one_or_any(f: &mut fmt::Formatter<'_>, number: Option<u32>) -> fmt::Result {
+    match number {
+        Some(number) => write!(f, "{number}"),
+        None => f.write_str("-1"),
+    }
+}
+
+/// One operation of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// What it does.
+    pub does: Does,
+    /// The CPU that does it.
+    pub cpu: u8,
+    /// How many others it waits for.
+    pub needs: u32,
+}
+
+/// Who waits for an operation: the other's number, and whether it waits for its beginning alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The operation that waits.
+    pub to: u32,
+    /// It goes on when the other has begun (`irequires`), else when it is done (`requires`).
+    pub at_begin: bool,
+}
+
+/// What one rank does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rank {
+    operations: Vec<Operation>,
+    /// Who waits for each operation, one after the other; the highest bit is set of those that wait for its beginning.
+    edges: Vec<u32>,
+    /// Where those of each operation begin, and where the last end.
+    first: Vec<u32>,
+}
+
+const AT_BEGIN: u32 = 1 << 31;
+
+impl Default for Rank {
+    /// A rank that does nothing.
+    fn default() -> Self {
+        Self::new(Vec::new(), &[])
+    }
+}
+
+impl Rank {
+    /// A rank with these operations; of each of `edges` the first waits for the second.
+    fn new(mut operations: Vec<Operation>, edges: &[(u32, u32, bool)]) -> Self {
+        let mut first = vec![0u32; operations.len() + 1];
+        for &(waits, of, _) in edges {
+            operations[waits as usize].needs += 1;
+            first[of as usize + 1] += 1;
+        }
+        for place in 1..first.len() {
+            first[place] += first[place - 1];
+        }
+        let mut next = first.clone();
+        let mut sorted = vec![0; edges.len()];
+        // Of each operation those first that wait for its end, as `txt2bin` has them.
+        for of_kind in [false, true] {
+            for &(waits, of, at_begin) in edges.iter().filter(|(.., at_begin)| *at_begin == of_kind) {
+                let place = &mut next[of as usize];
+                sorted[*place as usize] = if at_begin { waits | AT_BEGIN } else { waits };
+                *place += 1;
+            }
+        }
+        Self { operations, edges: sorted, first }
+    }
+
+    /// Its operations, in the order of the file.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// What waits for operation `of`.
+    pub fn edges(&self, of: u32) -> impl Iterator<Item = Edge> + '_ {
+        let range = self.first[of as usize] as usize..self.first[of as usize + 1] as usize;
+        self.edges[range].iter().map(|edge| Edge { to: edge & !AT_BEGIN, at_begin: edge & AT_BEGIN != 0 })
+    }
+
+    /// How many CPUs it has: one more than the highest number.
+    pub fn cpus(&self) -> usize {
+        self.operations.iter().map(|operation| usize::from(operation.cpu) + 1).max().unwrap_or(0)
+    }
+}
+
+/// What all ranks do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// Of each rank.
+    pub ranks: Vec<Rank>,
+}
+
+impl Schedule {
+    /// Reads a schedule, as text or as `txt2bin` of LogGOPSim writes it, and checks that it can come to an end.
+    ///
+    /// # Errors
+    /// When it is neither, with the line that is wrong; or when an operation would wait for ever.
+    pub fn read(octets: &[u8]) -> Result<Self, GoalError> {
+        let schedule = match binary::read(octets) {
+            Some(read) => read?,
+            None => text::read(std::str::from_utf8(octets).map_err(|_| GoalError::Neither)?)?,
+        };
+        check::check(&schedule)?;
+        Ok(schedule)
+    }
+
+    /// How many operations there are.
+    pub fn operations(&self) -> u64 {
+        self.ranks.iter().map(|rank| rank.operations.len() as u64).sum()
+    }
+
+    /// The ranks that send to one another, each way once; where `by_tag` is set for each tag once. In order, with what they carry.
+    fn lines(&self, by_tag: bool) -> Vec<Line> {
+        let mut lines = BTreeMap::<(u32, u32, u32), Line>::new();
+        for (from, rank) in (0..).zip(&self.ranks) {
+            for operation in &rank.operations {
+                let Does::Send { to, tag, size } = operation.does else { continue };
+                if to == from {
+                    continue;
+                }
+                let tag = if by_tag { tag } else { 0 };
+                let line = lines.entry((from, to, tag)).or_insert(Line {
+                    from,
+                    to,
+                    tag,
+                    messages: 0,
+                    octets: 0,
+                    longest: 0,
+                });
+                line.messages += 1;
+                line.octets += size;
+                line.longest = line.longest.max(size);
+            }
+        }
+        lines.into_values().collect()
+    }
+}
+
+/// What goes from one rank to another by one queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The rank that sends.
+    pub from: u32,
+    /// The rank that receives.
+    pub to: u32,
+    /// The tag, where tags have queue pairs of their own; else 0.
+    pub tag: u32,
+    /// How many messages.
+    pub messages: u32,
+    /// Octets of all of them.
+    pub octets: u64,
+    /// Octets of the longest.
+    pub longest: u64,
+}
+
+/// A schedule whose ranks have hosts.
+#[derive(Clone, Debug)]
+pub struct Goal {
+    /// What the ranks do.
+    pub schedule: Arc<Schedule>,
+    /// The host of each rank.
+    pub hosts: Vec<HostId>,
+    /// Whether the ranks are dealt to these hosts at random instead of in their order (`placement`).
+    pub shuffled: bool,
+    /// The time of one unit of `calc`; zero leaves computation out.
+    pub unit: Span,
+    /// How long a CPU is busy with each message that it sends, and with each that it receives.
+    pub overhead: Span,
+    /// A send of at most so many octets is done when it has been posted, a longer one when it has been acknowledged.
+    pub eager: Bytes,
+    /// When the first operations begin.
+    pub start: Instant,
+    /// Priority and control. Its messages are WRITEs with immediate.
+    pub common: Common,
+    by_tag: bool,
+    lines: Arc<[Line]>,
+}
+
+impl Goal {
+    /// A table whose ranks have `hosts`; each tag between two ranks has a queue pair of its own if `by_tag`. What else there is to say stands
+    /// as a scenario has it that says nothing.
+    ///
+    /// # Errors
+    /// When there are not as many hosts as ranks, or a host has two.
+    pub fn new(
+        schedule: Arc<Schedule>,
+        hosts: Vec<HostId>,
+        by_tag: bool,
+        common: Common,
+    ) -> Result<Self, PlacementError> {
+        if hosts.len() != schedule.ranks.len() {
+            return Err(PlacementError::Count { ranks: schedule.ranks.len(), hosts: hosts.len() });
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(&twice) = hosts.iter().find(|host| !seen.insert(host.0)) {
+            return Err(PlacementError::TwoRanks(twice));
+        }
+        let lines = schedule.lines(by_tag).into();
+        Ok(Self {
+            schedule,
+            hosts,
+            shuffled: false,
+            unit: Span::from_nanos(1),
+            overhead: Span::ZERO,
+            eager: EAGER,
+            start: Instant::ZERO,
+            common,
+            by_tag,
+            lines,
+        })
+    }
+
+    /// Its queue pairs.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// The queue pair by which a message of this tag goes from one rank to another, both of which it has messages for.
+    pub fn line(&self, from: u32, to: u32, tag: u32) -> Option<u32> {
+        let tag = if self.by_tag { tag } else { 0 };
+        let place = self.lines.binary_search_by_key(&(from, to, tag), |line| (line.from, line.to, line.tag));
+        place.ok().and_then(|place| u32::try_from(place).ok())
+    }
+}
+
+/// LogGOPSim's `S` unless it is told another.
+pub const EAGER: Bytes = Bytes(65_535);
+
+/// Why ranks do not fit hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlacementError {
+    /// There are more ranks than hosts, or fewer.
+    #[error("the schedule has {ranks} ranks, and here are {hosts} hosts; list one for each in `hosts`")]
+    Count {
+        /// How many ranks.
+        ranks: usize,
+        /// How many hosts.
+        hosts: usize,
+    },
+    /// A host stands in the list twice.
+    #[error(
+        "a host has two ranks; list each of `hosts` once, and see to it that the schedule has one rank for each host"
+    )]
+    TwoRanks(HostId),
+}
+
+/// Why a file is no schedule, or none that comes to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GoalError {
+    /// Neither text nor binary.
+    #[error(
+        "it is neither a GOAL schedule as text nor one by `txt2bin`; name a file of one of the two kinds"
+    )]
+    Neither,
+    /// A line that is none of a schedule.
+    #[error("line {line}: {text:?} is no line of a schedule; write {expected}")]
+    Form {
+        /// Its number, from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+        /// What could stand there.
+        expected: &'static str,
+    },
+    /// A label that no operation of the rank has.
+    #[error("line {line}: rank {rank} has no operation `{label}`; label one so, in the same rank")]
+    NoLabel {
+        /// The number of the line, from 1.
+        line: usize,
+        /// The rank.
+        rank: u32,
+        /// The label.
+        label: String,
+    },
+    /// Two operations of a rank with one label.
+    #[error("line {line}: rank {rank} has two operations `{label}`; give each a label of its own")]
+    TwoLabels {
+        /// The number of the line of the second, from 1.
+        line: usize,
+        /// The rank.
+        rank: u32,
+        /// The label.
+        label: String,
+    },
+    /// A rank stands there twice.
+    #[error("line {line}: a second block of rank {rank}; write all that it does into one")]
+    TwoBlocks {
+        /// The number of the line, from 1.
+        line: usize,
+        /// The rank.
+        rank: u32,
+    },
+    /// A block has no end.
+    #[error("the block of rank {0} has no end; close it with `}}`")]
+    NoEnd(u32),
+    /// No `num_ranks`, or one out of range.
+    #[error("{0} ranks; begin with `num_ranks N`, with N from 1 to 65535")]
+    Ranks(u64),
+    /// A binary file that ends early, or points beyond its end.
+    #[error("it is no whole file of `txt2bin`: {0}; make it anew from the text")]
+    Broken(String),
+    /// A rank that the schedule does not have.
+    #[error("rank {rank}, operation {operation}, `{does}`: there is no rank {peer}; `num_ranks` is {ranks}")]
+    NoRank {
+        /// The rank that asks for it.
+        rank: u32,
+        /// Its operation, from 0.
+        operation: u32,
+        /// What that does.
+        does: String,
+        /// The rank that is not there.
+        peer: u32,
+        /// How many there are.
+        ranks: u32,
+    },
+    /// A message is too long.
+    #[error("rank {rank}, operation {operation}, `{does}`: messages have at most 1GiB; send several")]
+    TooLong {
+        /// The rank.
+        rank: u32,
+        /// Its operation, from 0.
+        operation: u32,
+        /// What that does.
+        does: String,
+    },
+    /// Operations that wait for one another.
+    #[error(
+        "rank {rank}: operation {operation}, `{does}`, waits for itself by way of `requires` and `irequires`; leave one of these out"
+    )]
+    Cycle {
+        /// The rank.
+        rank: u32,
+        /// The first operation of those that wait, from 0.
+        operation: u32,
+        /// What that does.
+        does: String,
+    },
+    /// A message is waited for that nobody sends.
+    #[error(
+        "rank {to} receives {received} messages of tag {tag} from rank {from}, which sends it {sent}; let it send as many"
+    )]
+    NeverSent {
+        /// The rank that waits.
+        to: u32,
+        /// The rank that does not send.
+        from: u32,
+        /// The tag.
+        tag: u32,
+        /// How many are received.
+        received: u64,
+        /// How many are sent.
+        sent: u64,
+    },
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) mod tests_support;

@@ -1,0 +1,309 @@
+//! GOAL schedules: the sends of their ranks are posted as WRITEs with immediate, and what comes lets the ranks go on.
+//!
+//! The immediate of a message is the number of its send in its rank; so nothing else is kept of it.
+
+mod ranks;
+
+use super::{Driver, at};
+use crate::results::goal::{GoalResult, Leg};
+use crate::traffic::goal::{Does, Goal};
+use crate::traffic::{Job, JobId, Traffic, jobs};
+use ranks::{Effect, Ranks};
+use roci_fabric::net::Net;
+use roci_fabric::packet::HostId;
+use roci_nic::Host;
+use roci_transport::{Completion, Status, Tail};
+use roci_units::{Instant, Random, Span};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+
+/// The jitter of table `n`'s ranks is drawn from stream `n` of these.
+const JITTER_STREAMS: u64 = 3 << 40;
+/// Stands for a CPU where the whole rank begins.
+const BEGIN: u32 = u32::MAX;
+/// So many packets of a queue pair may be under way, a quarter of the circle of PSNs; sends beyond wait for the others.
+const PACKETS_MAX: u64 = 1 << 22;
+
+/// The GOAL schedules of a run, by their tables.
+#[derive(Default)]
+pub(in crate::world) struct Goals {
+    groups: Vec<Option<Box<Group>>>,
+    /// When ranks begin and CPUs are done: when, which table, which rank and which CPU.
+    due: BinaryHeap<Reverse<(Instant, u32, u32, u32)>>,
+}
+
+/// One schedule under way.
+struct Group {
+    ranks: Ranks,
+    /// Of each queue pair what is under way.
+    wires: Vec<Wire>,
+    /// Of each the place among the flows that are alive.
+    places: Vec<u32>,
+    failed: bool,
+}
+
+/// What is under way by a queue pair.
+#[derive(Clone, Debug, Default)]
+struct Wire {
+    /// The NICs at its ends.
+    ends: [HostId; 2],
+    /// The sends that were posted and have not been acknowledged, and their packets.
+    posted: VecDeque<(u32, u64)>,
+    packets: u64,
+    /// Those that wait until there is room for their packets.
+    held: VecDeque<u32>,
+    /// Messages that have still to arrive, and such as have still to be acknowledged.
+    coming: u32,
+    unacknowledged: u32,
+}
+
+impl Wire {
+    /// Whether nothing is on its way.
+    fn is_idle(&self) -> bool {
+        self.posted.is_empty() && self.coming == self.unacknowledged
+    }
+}
+
+impl Goals {
+    /// Those of `traffic`, whose ranks on each host begin up to `jitter_max` late.
+    pub(in crate::world) fn new(traffic: &[Traffic], jitter_max: &[Span], seed: u64) -> Self {
+        let mut goals = Self::default();
+        for (table, traffic) in (0u32..).zip(traffic) {
+            let Traffic::Goal(spec) = traffic else {
+                goals.groups.push(None);
+                continue;
+            };
+            let group = Group::new(spec, &jobs::hosts_of_ranks(spec, seed, table));
+            let mut jitter = Random::new(seed, JITTER_STREAMS + u64::from(table));
+            for rank in (0..).take(spec.hosts.len()) {
+                let most = jitter_max[at(group.ranks.host(rank))];
+                let late = Span::from_ps(jitter.below(most.as_ps().saturating_add(1)));
+                goals.due.push(Reverse((spec.start + late, table, rank, BEGIN)));
+            }
+            goals.groups.push(Some(Box::new(group)));
+        }
+        goals
+    }
+
+    /// When a rank begins next, or a CPU is done.
+    pub(in crate::world) fn next(&self) -> Instant {
+        self.due.peek().map_or(Instant::NEVER, |Reverse((at, ..))| *at)
+    }
+
+    /// Notes where a queue pair stands; gives its octets, and those of its longest message.
+    pub(super) fn connect(&mut self, job: &Job, place: u32) -> (u64, u64) {
+        let JobId { traffic, number } = job.id;
+        let group = self.groups[traffic as usize].as_mut().expect("such jobs come from schedules");
+        group.wires[number as usize].ends = [job.src, job.dst];
+        group.places[number as usize] = place;
+        let line = group.ranks.spec.lines()[number as usize];
+        (line.octets, line.longest)
+    }
+
+    /// What became of them, but for how long the messages of their critical paths take alone.
+    pub(in crate::world) fn results(&self) -> Vec<GoalResult> {
+        let groups =
+            self.groups.iter().enumerate().filter_map(|(table, group)| Some((table, group.as_ref()?)));
+        let results = groups.map(|(table, group)| GoalResult {
+            table,
+            start: group.ranks.spec.start,
+            ranks: group.ranks.results(),
+            path: group.ranks.critical_path(),
+            failed: group.failed,
+        });
+        results.collect()
+    }
+
+    /// The NICs at the ends of a queue pair of a table.
+    pub(in crate::world) fn ends(&self, table: usize, leg: Leg) -> [HostId; 2] {
+        self.groups[table].as_ref().map_or_else(Default::default, |group| group.wires[leg.line as usize].ends)
+    }
+
+    /// The ranks that wait for messages in schedules of which none is under way: of each rank the first receive, with its host.
+    pub(in crate::world) fn waiting(&self) -> Vec<(usize, u32, HostId, Does)> {
+        let mut all = Vec::new();
+        for (table, group) in self.groups.iter().enumerate() {
+            let Some(group) = group else { continue };
+            if !group.failed && group.wires.iter().all(Wire::is_idle) {
+                let waiting = group.ranks.waiting().into_iter();
+                all.extend(waiting.map(|(rank, does)| (table, rank, group.ranks.host(rank), does)));
+            }
+        }
+        all
+    }
+
+    /// Whether operations are left in a schedule that was not given up.
+    pub(in crate::world) fn is_undone(&self) -> bool {
+        self.groups.iter().flatten().any(|group| group.ranks.undone > 0 && !group.failed)
+    }
+
+    fn take_due(&mut self, now: Instant) -> Option<(u32, u32, u32)> {
+        let due = if self.next() > now { None } else { self.due.pop() };
+        due.map(|Reverse((_, table, rank, cpu))| (table, rank, cpu))
+    }
+}
+
+impl Group {
+    fn new(spec: &Goal, hosts: &[HostId]) -> Self {
+        let wire = |line: &crate::traffic::goal::Line| Wire {
+            coming: line.messages,
+            unacknowledged: line.messages,
+            ..Wire::default()
+        };
+        Self {
+            ranks: Ranks::new(spec, hosts),
+            wires: spec.lines().iter().map(wire).collect(),
+            places: vec![0; spec.lines().len()],
+            failed: false,
+        }
+    }
+}
+
+impl Driver {
+    /// Lets the ranks begin whose time has come, and those go on whose CPUs are done.
+    pub(in crate::world) fn go_on_due(&mut self, net: &mut Net, hosts: &mut [Host]) {
+        let now = net.now();
+        while let Some((table, rank, cpu)) = self.goals.take_due(now) {
+            let Some(mut group) = self.goals.groups[table as usize].take() else { continue };
+            if cpu == BEGIN {
+                group.ranks.begin(now, rank);
+            } else {
+                group.ranks.cpu_done(now, rank, cpu);
+            }
+            self.carry_out(net, hosts, table, group, None);
+        }
+    }
+
+    /// Does what the ranks of a group want done, and puts it back. The NIC of `heard` goes on by itself.
+    fn carry_out(
+        &mut self,
+        net: &mut Net,
+        hosts: &mut [Host],
+        table: u32,
+        mut group: Box<Group>,
+        heard: Option<HostId>,
+    ) {
+        let before = self.goals.next();
+        let mut senders = BTreeSet::new();
+        for effect in group.ranks.take_effects() {
+            match effect {
+                Effect::Busy { until, rank, cpu } => self.goals.due.push(Reverse((until, table, rank, cpu))),
+                Effect::Post { rank, operation } => {
+                    senders.extend(self.send(net.now(), hosts, &mut group, rank, operation));
+                }
+            }
+        }
+        for nic in senders.into_iter().filter(|nic| Some(*nic) != heard) {
+            hosts[at(nic)].poke(net, nic);
+        }
+        self.goals.groups[table as usize] = Some(group);
+        if self.goals.next() < before {
+            // The run is to look at what is due before it goes on.
+            net.pause_here();
+        }
+    }
+
+    /// Posts the message of a send, or has it wait; gives the NIC that sends.
+    fn send(
+        &mut self,
+        now: Instant,
+        hosts: &mut [Host],
+        group: &mut Group,
+        rank: u32,
+        operation: u32,
+    ) -> Option<HostId> {
+        let (to, tag, _) = group.ranks.message(rank, operation);
+        let number = group.ranks.spec.line(rank, to, tag)?;
+        group.wires[number as usize].held.push_back(operation);
+        self.post_held(now, hosts, group, number)
+    }
+
+    /// Posts what there is room for by a queue pair; gives the NIC that sends, if it has anything to.
+    fn post_held(
+        &mut self,
+        now: Instant,
+        hosts: &mut [Host],
+        group: &mut Group,
+        number: u32,
+    ) -> Option<HostId> {
+        let from = group.ranks.spec.lines()[number as usize].from;
+        let wire = &mut group.wires[number as usize];
+        let mtu = u64::from(self.profiles.mtu(wire.ends[0], wire.ends[1]));
+        let mut sender = None;
+        while let Some(&operation) = wire.held.front() {
+            let (.., size) = group.ranks.message(from, operation);
+            let packets = size.div_ceil(mtu).max(1);
+            if !wire.posted.is_empty() && wire.packets + packets > PACKETS_MAX {
+                break;
+            }
+            wire.held.pop_front();
+            wire.posted.push_back((operation, packets));
+            wire.packets += packets;
+            let octets = u32::try_from(size).expect("the length of messages has been checked");
+            self.write(now, hosts, group.places[number as usize], octets, operation, true);
+            sender = Some(wire.ends[0]);
+        }
+        sender
+    }
+
+    /// A message of a schedule has come to the host that is told of it.
+    pub(super) fn message_of_goal(
+        &mut self,
+        net: &mut Net,
+        hosts: &mut [Host],
+        place: u32,
+        completion: &Completion,
+    ) {
+        let Some(Some(live)) = self.live.get_mut(place as usize) else { return };
+        // Of one that failed its sender hears.
+        let (Status::Success, Tail::Immediate(operation)) = (completion.status, completion.tail) else {
+            return;
+        };
+        let (JobId { traffic: table, number }, heard) = (live.id, live.dst);
+        let Some(mut group) = self.goals.groups[table as usize].take() else { return };
+        let from = group.ranks.spec.lines()[number as usize].from;
+        live.delivered += group.ranks.message(from, operation).2;
+        let wire = &mut group.wires[number as usize];
+        wire.coming -= 1;
+        let is_over = wire.coming == 0 && wire.unacknowledged == 0;
+        group.ranks.came(net.now(), from, operation);
+        self.carry_out(net, hosts, table, group, Some(heard));
+        if is_over {
+            self.end_part(net, hosts, place, Status::Success);
+        }
+    }
+
+    /// The first message of a queue pair that had not been acknowledged is, or it has failed.
+    pub(super) fn sent_of_goal(&mut self, net: &mut Net, hosts: &mut [Host], place: u32, status: Status) {
+        let Some(live) = &mut self.live[place as usize] else { return };
+        let (JobId { traffic: table, number }, heard) = (live.id, live.src);
+        if status != Status::Success {
+            return self.fail_goal(net, hosts, place, table, status);
+        }
+        live.outstanding -= 1;
+        let Some(mut group) = self.goals.groups[table as usize].take() else { return };
+        let from = group.ranks.spec.lines()[number as usize].from;
+        let wire = &mut group.wires[number as usize];
+        let Some((operation, packets)) = wire.posted.pop_front() else { return };
+        wire.packets -= packets;
+        wire.unacknowledged -= 1;
+        // Where a NIC acknowledges before data are in their place, the last may still be on its way there.
+        let is_over = wire.coming == 0 && wire.unacknowledged == 0;
+        self.post_held(net.now(), hosts, &mut group, number);
+        group.ranks.acknowledged(net.now(), from, operation);
+        self.carry_out(net, hosts, table, group, Some(heard));
+        if is_over {
+            self.end_part(net, hosts, place, Status::Success);
+        }
+    }
+
+    /// A queue pair has failed: the others wait for what will not come, and nobody goes on any more.
+    fn fail_goal(&mut self, net: &mut Net, hosts: &mut [Host], place: u32, table: u32, status: Status) {
+        self.end_part(net, hosts, place, status);
+        self.goals.due.retain(|Reverse((_, of, ..))| *of != table);
+        let Some(group) = &mut self.goals.groups[table as usize] else { return };
+        group.failed = true;
+        let places = group.places.clone();
+        self.flush(net, hosts, table, &places);
+    }
+}

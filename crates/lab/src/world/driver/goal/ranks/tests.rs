@@ -1,0 +1,247 @@
+//! The ranks over a network that takes the same time for each message.
+
+use super::*;
+use crate::traffic::goal::{Schedule, tests_support::written};
+use crate::traffic::spec::Common;
+use proptest::prelude::*;
+use roci_units::Bytes;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// What happens outside of the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Begin(u32),
+    CpuDone(u32, u32),
+    Came(u32, u32),
+    Acknowledged(u32, u32),
+}
+
+const fn ns(nanos: u64) -> Span {
+    Span::from_nanos(nanos)
+}
+
+fn at(nanos: u64) -> Instant {
+    Instant::ZERO + ns(nanos)
+}
+
+fn spec(text: &str) -> Goal {
+    let schedule = Schedule::read(text.as_bytes()).expect("a schedule");
+    let hosts = (0u16..).map(HostId).take(schedule.ranks.len()).collect();
+    Goal::new(Arc::new(schedule), hosts, false, Common::default()).expect("a host for each rank")
+}
+
+/// Runs a schedule to its end, or as far as it goes; messages take `latency`, and so do acknowledgements.
+fn run(spec: &Goal, latency: Span) -> Ranks {
+    let mut ranks = Ranks::new(spec, &spec.hosts);
+    let mut events = BinaryHeap::new();
+    let mut order = 0;
+    let mut add = |events: &mut BinaryHeap<_>, at: Instant, event: Event| {
+        order += 1;
+        events.push(Reverse((at, order, event)));
+    };
+    for rank in (0..).take(spec.hosts.len()) {
+        add(&mut events, spec.start, Event::Begin(rank));
+    }
+    while let Some(Reverse((now, _, event))) = events.pop() {
+        match event {
+            Event::Begin(rank) => ranks.begin(now, rank),
+            Event::CpuDone(rank, cpu) => ranks.cpu_done(now, rank, cpu),
+            Event::Came(from, operation) => ranks.came(now, from, operation),
+            Event::Acknowledged(rank, operation) => ranks.acknowledged(now, rank, operation),
+        }
+        for effect in ranks.take_effects() {
+            match effect {
+                Effect::Busy { until, rank, cpu } => add(&mut events, until, Event::CpuDone(rank, cpu)),
+                Effect::Post { rank, operation } => {
+                    add(&mut events, now + latency, Event::Came(rank, operation));
+                    add(&mut events, now + latency * 2, Event::Acknowledged(rank, operation));
+                }
+            }
+        }
+    }
+    ranks
+}
+
+/// When an operation of a rank was done.
+fn done(ranks: &Ranks, rank: usize, operation: usize) -> Instant {
+    ranks.states[rank].done[operation]
+}
+
+fn time(ranks: &Ranks) -> Span {
+    ranks.critical_path().expect("all is done").time
+}
+
+/// A barrier by dissemination among sixteen: in round r each sends to the one 2^r behind it and waits for the one 2^r before it.
+fn dissemination() -> String {
+    let rank = |rank: u32| {
+        let round = |r: u32| {
+            let (to, from) = ((rank + (1 << r)) % 16, (rank + 16 - (1 << r)) % 16);
+            let waits = if r == 0 { String::new() } else { format!("s{r} requires r{}\n", r - 1) };
+            format!("s{r}: send 1b to {to} tag 0\nr{r}: recv 1b from {from} tag 0\n{waits}")
+        };
+        format!("rank {rank} {{\n{}}}\n", (0..4).map(round).collect::<String>())
+    };
+    format!("num_ranks 16\n{}", (0..16).map(rank).collect::<String>())
+}
+
+#[test]
+fn a_barrier_takes_the_time_that_loggopsim_gives_for_it() {
+    // Its README: 22000 ns with the parameters that it has unless told others, o = 1500 and L = 2500.
+    let mut spec = spec(&dissemination());
+    spec.overhead = ns(1500);
+    let ranks = run(&spec, ns(2500));
+    assert_eq!(time(&ranks), ns(22_000));
+    let path = ranks.critical_path().unwrap();
+    assert_eq!((path.computed, path.overhead, path.messages), (Span::ZERO, ns(12_000), ns(10_000)));
+    assert_eq!(path.count(), 4);
+}
+
+#[test]
+fn a_cpu_does_one_thing_after_the_other_and_two_do_two_at_once() {
+    let one = spec("num_ranks 1\nrank 0 {\na: calc 10\nb: calc 20\nc: calc 5\nc requires a\n}\n");
+    let ranks = run(&one, Span::ZERO);
+    // What could begin first is first.
+    assert_eq!([0, 1, 2].map(|it| done(&ranks, 0, it)), [at(10), at(30), at(35)]);
+    assert_eq!(ranks.critical_path().unwrap().computed, ns(35));
+    let two = spec("num_ranks 1\nrank 0 {\na: calc 10\nb: calc 20 cpu 1\nc: calc 5\nc requires a\n}\n");
+    let ranks = run(&two, Span::ZERO);
+    assert_eq!([0, 1, 2].map(|it| done(&ranks, 0, it)), [at(10), at(20), at(15)]);
+    assert_eq!(ranks.results()[0].computed, ns(35));
+}
+
+#[test]
+fn irequires_has_an_operation_begin_with_another() {
+    let spec = spec(
+        "num_ranks 1\nrank 0 {\na: calc 10\nb: calc 20\nc: calc 5 cpu 1\nb requires a\nc irequires b\n}\n",
+    );
+    let ranks = run(&spec, Span::ZERO);
+    assert_eq!([0, 1, 2].map(|it| done(&ranks, 0, it)), [at(10), at(30), at(15)]);
+}
+
+#[test]
+fn a_message_that_nobody_waits_for_yet_is_there_when_it_is_waited_for() {
+    let spec = spec(
+        "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\nrank 1 {\na: calc 500\nr: recv 8b from 0 tag 3\nr requires a\n}\n",
+    );
+    let ranks = run(&spec, ns(100));
+    assert_eq!(done(&ranks, 1, 1), at(500));
+    let path = ranks.critical_path().unwrap();
+    assert_eq!((path.computed, path.messages), (ns(500), Span::ZERO), "the message was not waited for");
+}
+
+#[test]
+fn a_receive_takes_the_first_message_that_it_may() {
+    // The one of any rank stands first, so it takes what comes first, and the exact one what comes next.
+    let spec = spec(
+        "num_ranks 3\nrank 0 {\nx: recv 8b from -1 tag 5\ny: recv 8b from 1 tag -1\nz: recv 8b from 2 tag 6\n}\n\
+         rank 1 {\na: calc 10\ns: send 8b to 0 tag 5\ns requires a\nt: send 8b to 0 tag 9\nt requires s\n}\n\
+         rank 2 {\nsend 8b to 0 tag 6\n}\n",
+    );
+    let ranks = run(&spec, ns(100));
+    assert_eq!(ranks.undone, 0);
+    let by = [0, 1, 2].map(|it| ranks.states[0].by[it]);
+    assert_eq!(by, [By::Message(1, 1), By::Message(1, 2), By::Message(2, 0)]);
+    // Of several that have come, the first.
+    let late = spec_with_late_receiver();
+    let ranks = run(&late, ns(100));
+    assert_eq!((ranks.undone, done(&ranks, 0, 1)), (0, at(1000)));
+}
+
+fn spec_with_late_receiver() -> Goal {
+    spec(
+        "num_ranks 3\nrank 0 {\nc: calc 1000\nx: recv 8b from -1 tag -1\ny: recv 8b from 2 tag 6\nx requires c\ny requires x\n}\n\
+         rank 1 {\nsend 8b to 0 tag 5\n}\nrank 2 {\nc: calc 50\ns: send 8b to 0 tag 6\ns requires c\n}\n",
+    )
+}
+
+#[test]
+fn a_long_send_is_done_when_it_has_been_acknowledged_and_an_eager_one_at_once() {
+    let text = "num_ranks 2\nrank 0 {\ns: send 1000b to 1\nc: calc 10\nc requires s\n}\nrank 1 {\nrecv 1000b from 0\n}\n";
+    let mut spec = spec(text);
+    assert_eq!(done(&run(&spec, ns(100)), 0, 1), at(10));
+    spec.eager = Bytes(999);
+    let ranks = run(&spec, ns(100));
+    assert_eq!(done(&ranks, 0, 1), at(210));
+    let path = ranks.critical_path().unwrap();
+    assert_eq!((path.computed, path.messages, path.count()), (ns(10), ns(200), 1));
+    assert!(path.legs.keys().all(|leg| leg.is_answered));
+}
+
+#[test]
+fn what_a_rank_sends_to_itself_takes_no_way() {
+    let spec = spec(
+        "num_ranks 1\nrank 0 {\ns: send 8b to 0 tag 1\nr: recv 8b from 0 tag 1\nc: calc 7\nc requires r\n}\n",
+    );
+    assert!(spec.lines().is_empty());
+    assert_eq!(time(&run(&spec, ns(100))), ns(7));
+}
+
+#[test]
+fn computation_can_be_left_out() {
+    let mut spec = spec("num_ranks 1\nrank 0 {\na: calc 10\nb: calc 20\nb requires a\n}\n");
+    spec.unit = Span::ZERO;
+    let ranks = run(&spec, Span::ZERO);
+    assert_eq!((ranks.undone, time(&ranks)), (0, Span::ZERO));
+}
+
+#[test]
+fn ranks_that_wait_for_one_another_are_named() {
+    let spec = spec(
+        "num_ranks 2\nrank 0 {\nr: recv 8b from 1 tag 4\ns: send 8b to 1 tag 4\ns requires r\n}\n\
+         rank 1 {\nr: recv 8b from 0 tag 4\ns: send 8b to 0 tag 4\ns requires r\n}\n",
+    );
+    let ranks = run(&spec, ns(100));
+    assert_eq!((ranks.undone, ranks.critical_path()), (4, None));
+    let waiting: Vec<String> = ranks.waiting().iter().map(|(rank, does)| format!("{rank}: {does}")).collect();
+    assert_eq!(waiting, ["0: recv 8b from 1 tag 4", "1: recv 8b from 0 tag 4"]);
+}
+
+proptest! {
+    /// Of any schedule: all is done, nothing before what it waits for, no CPU does two things at once, and the parts of the time add up.
+    #[test]
+    fn a_schedule_comes_to_its_end_in_order(
+        text in written(),
+        latency in 0u64..50,
+        overhead in 0u64..20,
+        eager in prop_oneof![Just(0u64), Just(65_535)],
+    ) {
+        let mut spec = spec(&text);
+        spec.overhead = ns(overhead);
+        spec.eager = Bytes(eager);
+        let ranks = run(&spec, ns(latency));
+        prop_assert_eq!(ranks.undone, 0, "{}", text);
+        for (number, (rank, state)) in (0u32..).zip(spec.schedule.ranks.iter().zip(&ranks.states)) {
+            let mut busy: BTreeMap<u8, Vec<(Instant, Instant)>> = BTreeMap::new();
+            for (operation, it) in (0u32..).zip(rank.operations()) {
+                let began = state.began[operation as usize];
+                let end = began + ranks.duration(number, operation);
+                prop_assert!(end <= state.done[operation as usize]);
+                if end > began {
+                    busy.entry(it.cpu).or_default().push((began, end));
+                }
+                for edge in rank.edges(operation) {
+                    let waits = state.began[edge.to as usize];
+                    let of = if edge.at_begin && matches!(it.does, Does::Recv { .. }) {
+                        // It has begun when it stands ready, which is not noted.
+                        spec.start
+                    } else if edge.at_begin {
+                        began
+                    } else {
+                        state.done[operation as usize]
+                    };
+                    prop_assert!(waits >= of, "{operation} of rank {number} and {}:\n{text}", edge.to);
+                }
+            }
+            for times in busy.values_mut() {
+                times.sort();
+                prop_assert!(times.windows(2).all(|two| two[0].1 <= two[1].0), "{text}");
+            }
+        }
+        let path = ranks.critical_path().expect("all is done");
+        prop_assert_eq!(path.late + path.computed + path.overhead + path.messages, path.time, "{}", text);
+        let last = ranks.states.iter().flat_map(|state| &state.done).max().expect("there are some");
+        prop_assert_eq!(path.time, last.since(spec.start));
+    }
+}

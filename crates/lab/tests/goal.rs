@@ -1,0 +1,201 @@
+//! GOAL schedules: how long they take on an idle network, what their time goes into, and that each ends in words where it cannot in time.
+
+use roci_lab::results::{FlowStatus, GoalResult, Results};
+use roci_lab::run::{Go, RunError, World};
+use roci_lab::scenario::Scenario;
+use roci_lab::scenario::source::Source;
+use roci_lab::world::SimulatedWorld;
+use roci_units::Span;
+
+/// Acknowledgements share links with data, at moments that depend on all else: what a few of them take.
+const ACKS: f64 = 30e-9;
+
+const FILES: &[(&str, &str)] = &[
+    // Five microseconds of calculation, and then a message that goes round.
+    (
+        "ring.goal",
+        "num_ranks 3\n\
+         rank 0 {\nc: calc 5000\ns: send 100000b to 1 tag 1\ns requires c\nr: recv 100000b from 2 tag 1\ne: calc 1000\ne requires r\n}\n\
+         rank 1 {\nr: recv 100000b from 0 tag 1\ns: send 100000b to 2 tag 1\ns requires r\n}\n\
+         rank 2 {\nr: recv 100000b from 1 tag 1\ns: send 100000b to 0 tag 1\ns requires r\n}\n",
+    ),
+    ("alone.goal", "num_ranks 2\nrank 0 {\na: calc 700\nb: calc 300\nb requires a\n}\n"),
+    (
+        "circle.goal",
+        "num_ranks 2\nrank 0 {\nr: recv 8b from 1 tag 4\ns: send 8b to 1 tag 4\ns requires r\n}\n\
+         rank 1 {\nr: recv 8b from 0 tag 4\ns: send 8b to 0 tag 4\ns requires r\n}\n",
+    ),
+    ("nobody.goal", "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 1\n}\nrank 1 {\nrecv 8b from -1 tag 2\n}\n"),
+    // Messages of all lengths, none too, one after the other and back.
+    (
+        "lengths.goal",
+        "num_ranks 2\n\
+         rank 0 {\nsend 0b to 1 tag 0\nsend 1b to 1 tag 1\nsend 300000b to 1 tag 2\nsend 4096b to 1 tag 3\na: recv 0b from 1 tag 4\nb: recv 0b from 1 tag 5\nb requires a\n}\n\
+         rank 1 {\nr0: recv 0b from 0 tag 0\nr1: recv 1b from 0 tag 1\nr2: recv 300000b from 0 tag 2\nr3: recv 4096b from 0 tag 3\n\
+         s: send 0b to 0 tag 4\nt: send 0b to 0 tag 5\ns requires r2\ns requires r0\nt requires r3\nt requires r1\n}\n",
+    ),
+    // In one server and to the other.
+    (
+        "servers.goal",
+        "num_ranks 4\n\
+         rank 0 {\nsend 1000000b to 1 tag 1\nsend 1000000b to 2 tag 2\n}\nrank 1 {\nrecv 1000000b from 0 tag 1\n}\n\
+         rank 2 {\nrecv 1000000b from 0 tag 2\n}\n",
+    ),
+];
+
+fn scenario(text: &str, set: &[(&str, &str)]) -> Scenario {
+    let set: Vec<_> = set.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let source = Source::new("here.toml", text, &set).with_files(FILES);
+    Scenario::read(source).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn try_run(text: &str, set: &[(&str, &str)]) -> Result<Results, RunError> {
+    SimulatedWorld.run(&scenario(text, set), 1, None, &mut |_| Go::On)
+}
+
+fn run(text: &str, set: &[(&str, &str)]) -> Results {
+    try_run(text, set).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The schedule `file` around one switch, with nothing in its way; `rest` are other tables.
+fn of(file: &str, rest: &str) -> String {
+    format!(
+        "start_jitter = \"0s\"\n[topology]\nkind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[nic]\nmtu = 4096\n\
+         [transport]\ncontrol = \"none\"\n{rest}\n[[traffic]]\nkind = \"goal\"\nfile = \"{file}\"\n"
+    )
+}
+
+fn only(results: &Results) -> &GoalResult {
+    let [one] = &results.goals[..] else { panic!("one schedule") };
+    one
+}
+
+#[test]
+fn a_schedule_alone_takes_its_calculation_and_its_messages_on_an_idle_network() {
+    let results = run(&of("ring.goal", ""), &[("traffic.0.eager", "1MB")]);
+    let one = only(&results);
+    let path = one.path.as_ref().expect("it is done");
+    assert_eq!((path.late, path.computed, path.overhead), (Span::ZERO, Span::from_micros(6), Span::ZERO));
+    assert_eq!(path.count(), 3);
+    assert_eq!(path.computed + path.messages, path.time);
+    let over = path.over_ideal().expect("there are messages");
+    assert!((1.0..1.01).contains(&over), "{over} of what they take alone");
+    assert_eq!(one.last().expect("a rank").0, 0);
+    let totals = one.totals();
+    assert_eq!((totals.operations, totals.undone, totals.sent, totals.received_bytes), (8, 0, 3, 300_000));
+    assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK && flow.bytes == 100_000));
+    // Without calculation only the messages are left, and with overhead each takes it twice.
+    let bare = run(&of("ring.goal", ""), &[("traffic.0.eager", "1MB"), ("traffic.0.calc_unit", "0s")]);
+    let time = |results: &Results| only(results).seconds().expect("it is done");
+    let alike = |one: f64, other: f64| (one - other).abs() <= ACKS;
+    assert!(alike(time(&bare), path.messages.as_secs_f64()), "{} and {}", time(&bare), path.messages);
+    let busy = run(&of("ring.goal", ""), &[("traffic.0.eager", "1MB"), ("traffic.0.overhead", "200ns")]);
+    assert!(alike(time(&busy), path.time.as_secs_f64() + 1.2e-6), "{} and {}", time(&busy), path.time);
+}
+
+#[test]
+fn calculation_needs_no_network() {
+    let results = run(&of("alone.goal", ""), &[("traffic.0.start", "2us")]);
+    let one = only(&results);
+    assert_eq!((one.seconds(), results.flows.len()), (Some(1e-6), 0));
+    assert_eq!(results.simulated.as_secs_f64(), 3e-6);
+}
+
+#[test]
+fn messages_of_all_lengths_come_even_of_none() {
+    for (key, value) in
+        [("traffic.0.queue_pairs", "pair"), ("traffic.0.queue_pairs", "tag"), ("traffic.0.eager", "0B")]
+    {
+        let results = run(&of("lengths.goal", ""), &[(key, value)]);
+        let one = only(&results);
+        assert!(
+            one.path.is_some() && results.flows.iter().all(|flow| flow.status == FlowStatus::OK),
+            "{value}"
+        );
+        assert_eq!(results.flows.len(), if value == "tag" { 6 } else { 2 });
+        assert_eq!(results.flows.iter().map(|flow| flow.delivered).sum::<u64>(), 304_097);
+    }
+}
+
+#[test]
+fn lost_packets_hold_a_schedule_up_and_no_more() {
+    let alone = run(&of("lengths.goal", ""), &[]);
+    for recovery in ["go-back-n", "irn", "srnic"] {
+        let set = [("faults.loss", "0.02"), ("transport.recovery", recovery)];
+        let results = run(&of("lengths.goal", ""), &set);
+        assert!(only(&results).seconds() >= only(&alone).seconds(), "{recovery}");
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK));
+    }
+}
+
+#[test]
+fn ranks_that_wait_for_one_another_are_named_and_have_results_up_to_a_stop() {
+    let error = try_run(&of("circle.goal", ""), &[]).expect_err("nobody sends").to_string();
+    for part in [
+        "rank 0 of traffic 0, on h0, waits in `recv 8b from 1 tag 4`",
+        "rank 1 of traffic 0, on h1",
+        "mend the schedule",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    let results = run(&of("circle.goal", ""), &[("stop", "1ms")]);
+    let one = only(&results);
+    assert_eq!((one.path.as_ref(), one.totals().undone), (None, 4));
+}
+
+#[test]
+fn a_rank_that_waits_for_what_nobody_sends_is_told_of_when_all_else_is_done() {
+    let results = run(&of("nobody.goal", ""), &[]);
+    assert_eq!((only(&results).totals().undone, only(&results).seconds()), (1, None));
+    assert!(
+        results
+            .warnings
+            .iter()
+            .any(|it| it.contains("rank 1 of traffic 0, on h1, waits in `recv 8b from -1 tag 2`")),
+        "{:?}",
+        results.warnings
+    );
+}
+
+#[test]
+fn a_schedule_ends_with_the_first_of_its_queue_pairs_that_fails() {
+    let down = "[[faults.on]]\nlink = \"h1-s0\"\ndown = true\nfrom = \"8us\"";
+    let results = run(
+        &of("ring.goal", down),
+        &[("transport.timeout", "100us"), ("transport.retry", "1"), ("stop", "1s")],
+    );
+    let one = only(&results);
+    assert!(one.failed && one.path.is_none() && one.totals().undone > 0);
+    assert!(
+        results.flows.iter().all(|flow| !matches!(flow.status, FlowStatus::OK | FlowStatus::Running)),
+        "all are flushed"
+    );
+}
+
+#[test]
+fn each_message_takes_the_network_of_its_server_where_there_is_one() {
+    let text = "start_jitter = \"0s\"\n[topology]\nkind = \"rails\"\nservers = 2\ngpus = 2\nspines = 1\nrate = \"100Gb/s\"\ndelay = \"1us\"\n\
+        scale_up = \"800Gb/s\"\nscale_up_delay = \"100ns\"\n[nic]\nmtu = 4096\n[transport]\ncontrol = \"none\"\n\
+        [[traffic]]\nkind = \"goal\"\nfile = \"servers.goal\"\neager = \"2MB\"\n";
+    let results = run(text, &[]);
+    let sent = |name: &str| results.hosts.iter().find(|host| host.name == name).expect("a NIC").tx_bytes;
+    assert!(sent("h0.0") > 1_000_000 && sent("h0.1") > 1_000_000);
+    let ends: Vec<f64> =
+        only(&results).ranks.iter().filter_map(|rank| Some(rank.end?.as_secs_f64())).collect();
+    assert!(ends[1] < 15e-6 && ends[2] > 80e-6, "{ends:?}");
+}
+
+#[test]
+fn ranks_are_dealt_by_the_seed_and_two_runs_of_one_are_alike() {
+    let scenario = scenario(&of("ring.goal", ""), &[("traffic.0.placement", "random")]);
+    let of_seed = |seed| {
+        let results =
+            SimulatedWorld.run(&scenario, seed, None, &mut |_| Go::On).unwrap_or_else(|it| panic!("{it}"));
+        let ends: Vec<_> = results.flows.iter().map(|flow| (flow.src, flow.dst, flow.end)).collect();
+        let hosts: Vec<u16> = only(&results).ranks.iter().map(|rank| rank.host).collect();
+        assert_eq!((ends[0].0, ends[0].1), (hosts[0], hosts[1]), "the ranks are where their queue pairs are");
+        (hosts, ends)
+    };
+    assert_eq!(of_seed(5), of_seed(5));
+    assert!((1..9).any(|seed| of_seed(seed).0 != [0, 1, 2]));
+}
