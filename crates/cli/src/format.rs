@@ -46,7 +46,11 @@ pub(crate) fn or_dash(value: Option<String>) -> String {
 
 /// A mean, and half the width of its confidence interval where there are several values.
 pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
-    let one = |value: f64| match metric {
+    spread(estimate, |value| of_metric(metric, value))
+}
+
+fn of_metric(metric: Metric, value: f64) -> String {
+    match metric {
         Metric::MeanCompletion | Metric::P99Completion | Metric::Paused => time(value),
         Metric::Offered | Metric::Goodput => rate(value),
         Metric::Buffered | Metric::QueueMean | Metric::QueueP99 => octets_of(value),
@@ -58,16 +62,20 @@ pub(crate) fn estimate(metric: Metric, estimate: &Estimate) -> String {
         | Metric::Pauses
         | Metric::Timeouts
         | Metric::Reordered => count(value),
-    };
-    spread(estimate, one)
+    }
 }
 
 /// A mean of differences with its sign, and half the width of its confidence interval.
 pub(crate) fn difference(metric: Metric, difference: &Estimate) -> String {
+    signed(difference, |value| of_metric(metric, value))
+}
+
+/// The same of what `one` writes.
+pub(crate) fn signed(difference: &Estimate, one: impl Fn(f64) -> String) -> String {
     // What rounding leaves of differences that cancel out is none.
     let mean = if difference.mean.abs() < difference.half_width * 1e-9 { 0.0 } else { difference.mean };
     let sign = if mean > 0.0 { "+" } else { "" };
-    format!("{sign}{}", estimate(metric, &Estimate { mean, ..*difference }))
+    format!("{sign}{}", spread(&Estimate { mean, ..*difference }, one))
 }
 
 /// A mean over seeds, each number as `one` writes it; a dash where there is none.

@@ -178,7 +178,7 @@ fn run(results: &Results) -> String {
     text.push_str(&rpc::tables(results));
     text.push('\n');
     text.push_str(&lines(&switches(results)));
-    text.push_str(&depths::table_of(results));
+    text += &(priorities::of_run(results) + &depths::table_of(results));
     let paused: Vec<&HostResult> = results.hosts.iter().filter(|host| host.pause_received > 0).collect();
     if !paused.is_empty() {
         text.push_str(&format!(
@@ -495,7 +495,7 @@ fn side_by_side(group: &Group, results: &[Results]) -> String {
     text.push_str(&collective::side_by_side(&names, &group.sums_of_collectives(results)));
     text.push_str(&goal::side_by_side(&names, &group.sums_of_goals(results)));
     text.push_str(&rpc::side_by_side(&names, &group.sums_of_rpcs(results)));
-    text.push_str(&priorities::side_by_side(&names, &group.sums_of_priorities(results)));
+    text.push_str(&priorities::of_several(group, results));
     let hops: u64 = results.iter().map(|results| results.packet_hops).sum();
     let cpu: f64 = results.iter().map(|results| results.run.cpu_s).sum();
     let per_second = if cpu > 0.0 { float(hops) / cpu / 1e6 } else { 0.0 };

@@ -18,7 +18,7 @@ pub use differences::Difference;
 pub use goals::GoalSum;
 pub use left_out::{Alike, LeftOut};
 pub use names::{Names, in_one_line};
-pub use priorities::PrioritySum;
+pub use priorities::{PriorityDifference, PriorityMetric, PrioritySum, PriorityValues};
 pub use rpcs::RpcSum;
 
 use crate::figures::statistics::Estimate;

@@ -21,6 +21,14 @@ pub struct Difference<'a> {
     pub values: [(Metric, Option<Estimate>); Metric::ALL.len()],
 }
 
+/// A configuration that is held against another, over so many seeds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held<'a> {
+    pub(super) label: &'a str,
+    pub(super) against: &'a str,
+    pub(super) seeds: usize,
+}
+
 impl Group {
     /// How much each configuration differs from its baseline, where two seeds of it at least are paired. Those with one baseline stand
     /// together, in the order of the baselines.
@@ -37,11 +45,8 @@ impl Group {
 
     /// Of all flows, or of those of some tables.
     fn differences_of<'a>(&'a self, results: &'a [Results], tables: &[Option<usize>]) -> Vec<Difference<'a>> {
-        let named = self.runs.iter().zip(results).map(|(run, results)| (run.label.as_str(), results));
-        let pairs = Pairs::of(&named.collect::<Vec<_>>());
-        let configurations = self.configurations();
-        let difference = |label: &'a str, table: Option<usize>| {
-            let (against, seeds) = (pairs.baseline(label)?, pairs.seeds(label).filter(|seeds| *seeds > 1)?);
+        let (pairs, held) = self.held(results);
+        let difference = |Held { label, against, seeds }: Held<'a>, table: Option<usize>| {
             let estimate = |metric: Metric| {
                 pairs.difference(label, |place| {
                     let results = &results[place];
@@ -53,13 +58,26 @@ impl Group {
             };
             let traffic = table.and_then(|table| Some(results.first()?.traffic[table].name.as_str()));
             let values = Metric::ALL.map(|metric| (metric, estimate(metric)));
-            Some(Difference { label, against, traffic, seeds, values })
+            Difference { label, against, traffic, seeds, values }
         };
         let of_tables =
-            |label: &&'a str| tables.iter().filter_map(|table| difference(label, *table)).collect::<Vec<_>>();
-        let mut differences: Vec<_> = configurations.iter().flat_map(of_tables).collect();
+            |held: &Held<'a>| tables.iter().map(|table| difference(*held, *table)).collect::<Vec<_>>();
+        held.iter().flat_map(of_tables).collect()
+    }
+
+    /// Which runs are held against which, and the configurations of which two seeds at least are paired, those with one baseline together,
+    /// in the order of the baselines.
+    pub(super) fn held<'a>(&'a self, results: &'a [Results]) -> (Pairs<'a>, Vec<Held<'a>>) {
+        let named = self.runs.iter().zip(results).map(|(run, results)| (run.label.as_str(), results));
+        let pairs = Pairs::of(&named.collect::<Vec<_>>());
+        let configurations = self.configurations();
+        let held = |label: &&'a str| {
+            let (against, seeds) = (pairs.baseline(label)?, pairs.seeds(label).filter(|seeds| *seeds > 1)?);
+            Some(Held { label, against, seeds })
+        };
+        let mut held: Vec<_> = configurations.iter().filter_map(held).collect();
         let place: BTreeMap<&str, usize> = configurations.into_iter().zip(0..).collect();
-        differences.sort_by_key(|it| place.get(it.against));
-        differences
+        held.sort_by_key(|it| place.get(it.against));
+        (pairs, held)
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::output::test_results::{sample, two_tables, with_collective, with_rpc};
+use crate::output::test_results::{sample, two_tables, with_collective, with_priorities, with_rpc};
 use roci_units::Instant;
 
 /// A world in which a run ends with its seed, unless that is odd and it fails.
@@ -347,6 +347,30 @@ fn differences_are_told_of_each_table_of_traffic_and_of_no_other_flows() {
     assert_eq!((all.len(), all[0].traffic), (1, None));
     let single = results.clone().map(|it| Results { traffic: sample().traffic, ..it });
     assert!(group.differences_of_traffic(&single).is_empty(), "of a single table all is told");
+}
+
+#[test]
+fn differences_are_told_of_each_priority_and_not_of_runs_that_do_not_count_by_priority() {
+    let file = File::new("differences-of-priorities");
+    let axes = set(&[("nic.mtu", "1024,4096")]);
+    let group = Group::of_sweep(&file.0, &[], &axes, &[1, 2]).unwrap();
+    let run = |seed, drops, lost| {
+        let mut results = Results { seed, ..with_priorities() };
+        results.links[1].priorities[0].drops += drops;
+        results.links[0].priorities[1].lost += lost;
+        results
+    };
+    let results = [run(1, 0, 0), run(2, 3, 0), run(1, 10, 2), run(2, 13, 3)];
+    let told = group.differences_of_priorities(&results);
+    let names: Vec<_> = told.iter().map(|it| (it.label, it.against, it.priority, it.seeds)).collect();
+    assert_eq!(names, [0, 3].map(|priority| ("nic.mtu=4096", "nic.mtu=1024", priority, 2)));
+    let mean = |place: usize, metric| {
+        told[place].values.iter().find(|(it, _)| *it == metric).unwrap().1.map(|it| it.mean)
+    };
+    assert_eq!([0, 1].map(|row| mean(row, PriorityMetric::Drops)), [Some(10.0), Some(0.0)]);
+    assert_eq!([0, 1].map(|row| mean(row, PriorityMetric::Lost)), [Some(0.0), Some(2.5)]);
+    let uncounted = [run(1, 0, 0), run(2, 3, 0), sample(), sample()];
+    assert!(group.differences_of_priorities(&uncounted).is_empty(), "of these nothing is known");
 }
 
 #[test]

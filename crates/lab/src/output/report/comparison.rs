@@ -76,6 +76,7 @@ pub(crate) fn page<'a>(title: &str, names: &Names<'a>, runs: &[Run<'a>]) -> Page
         of_traffic::differences(names, runs),
         table(names, runs),
         priorities::side_by_side(names, runs),
+        priorities::differences(names, runs),
         collectives::means(names, runs),
         collectives::of_runs(names, runs),
         goals::means(names, runs),

@@ -1,6 +1,6 @@
 //! What befell each priority: on the page of a run in sum, and where it was worst; and side by side in several runs.
 
-use super::comparison::configurations;
+use super::comparison::{configurations, paired};
 use super::page::{Cell, Section, Table, Unit};
 use super::run::grouped;
 use super::{Run, by_table, named};
@@ -104,21 +104,28 @@ const NAMES: [&str; COLUMNS.len()] = [
 
 /// The columns that `comparison.csv` has of priorities: of each its goodput, and what befell it over all links.
 pub(super) fn csv_columns(runs: &[Run<'_>]) -> Vec<(String, Vec<Cell>)> {
+    let named = |(priority, figures): (u8, Vec<Vec<Cell>>)| {
+        let names = ["goodput_bps"].into_iter().chain(NAMES);
+        names.map(move |name| format!("priority_{priority}.{name}")).zip(figures)
+    };
+    figures(runs).into_iter().flat_map(named).collect()
+}
+
+/// Of each priority its goodput and what [`cells`] tells, each with the value of every run.
+fn figures(runs: &[Run<'_>]) -> Vec<(u8, Vec<Vec<Cell>>)> {
     let results: Vec<&Results> = runs.iter().map(|run| run.results).collect();
-    let mut columns = Vec::new();
-    for (priority, of_runs) in Results::priorities_side_by_side(&results) {
+    let of = |(priority, of_runs): (u8, Vec<Option<PriorityResult>>)| {
         let goodput = |(results, of): (&&Results, &Option<PriorityResult>)| {
             of.and_then(|_| results.goodput_of_priority(priority)).into()
         };
         let goodput = results.iter().zip(&of_runs).map(goodput).collect();
-        columns.push((format!("priority_{priority}.goodput_bps"), goodput));
         let cells: Vec<_> = of_runs.iter().map(|of| of.as_ref().map(cells)).collect();
-        for (place, name) in NAMES.into_iter().enumerate() {
-            let column = cells.iter().map(|of| of.as_ref().map_or(Cell::None, |of| of[place].clone()));
-            columns.push((format!("priority_{priority}.{name}"), column.collect()));
-        }
-    }
-    columns
+        let column = |place: usize| {
+            cells.iter().map(|of| of.as_ref().map_or(Cell::None, |of| of[place].clone())).collect()
+        };
+        (priority, std::iter::once(goodput).chain((0..COLUMNS.len()).map(column)).collect())
+    };
+    Results::priorities_side_by_side(&results).into_iter().map(of).collect()
 }
 
 /// One row for each priority of each configuration: means over its seeds, where it has several.
@@ -144,6 +151,42 @@ pub(super) fn side_by_side<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
         note: "Over all links, both ways; packets count on each that they cross. Means over the seeds with 95 % confidence intervals \
                (Student's t), where there are several."
             .into(),
+        names: named::headings(names, "configuration", &columns),
+        table: Some(Table { columns, rows }),
+        ..Section::default()
+    }
+}
+
+/// One row for each priority of each configuration that another with the same flows comes before, where two seeds at least are paired.
+pub(super) fn differences<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
+    let (pairs, figures) = (paired(runs), figures(runs));
+    let mut rows = Vec::new();
+    for (name, _) in configurations(runs) {
+        let (Some(against), Some(seeds)) =
+            (pairs.baseline(name), pairs.seeds(name).filter(|seeds| *seeds > 1))
+        else {
+            continue;
+        };
+        let against = named::in_words(names, against);
+        for (priority, figures) in &figures {
+            let difference = |values: &Vec<Cell>| {
+                pairs.difference(name, |place| values[place].number()).map_or(Cell::None, Cell::from)
+            };
+            let cells: Vec<Cell> = figures.iter().map(difference).collect();
+            if cells.iter().any(|cell| *cell != Cell::None) {
+                let first = [against.as_str().into(), priority.to_string().into(), seeds.into()];
+                rows.push(named::of_configuration(names, name).chain(first).chain(cells).collect());
+            }
+        }
+    }
+    if rows.is_empty() {
+        return Section::default();
+    }
+    let first = [("against", Unit::Text), ("priority", Unit::Text), ("paired seeds", Unit::Count)];
+    let columns: Vec<_> = first.into_iter().chain([("goodput", Unit::Rate)]).chain(COLUMNS).collect();
+    Section {
+        title: "Differences of priorities, seed by seed",
+        note: "The same differences as of all flows, of each priority over all links.".into(),
         names: named::headings(names, "configuration", &columns),
         table: Some(Table { columns, rows }),
         ..Section::default()
@@ -238,5 +281,29 @@ mod tests {
         );
         assert_eq!(table.rows[1][place], Cell::Estimate { mean: 0.0, half_width: 0.0 });
         assert!(side_by_side(&Names::default(), &runs(&results)[2..]).table.is_none());
+    }
+    #[test]
+    fn how_much_configurations_differ_in_each_priority_is_told_where_seeds_are_paired() {
+        let [one, other, uncounted] = three();
+        let results = [one.clone(), Results { seed: one.seed + 1, ..one.clone() }, one, other];
+        let run = |(place, results)| Run {
+            label: ["a seed=1", "a seed=2", "b seed=1", "b seed=2"][place],
+            configuration: ["a", "a", "b", "b"][place],
+            folder: None,
+            results,
+        };
+        let runs: Vec<Run<'_>> = results.iter().enumerate().map(run).collect();
+        let section = differences(&Names::default(), &runs);
+        let table = section.table.expect("two seeds of b are paired with those of a");
+        assert!(table.rows.iter().all(|row| row.len() == 1 + table.columns.len()));
+        let first: Vec<_> = table.rows.iter().map(|row| row[..4].to_vec()).collect();
+        let is = |priority: &str| vec!["b".into(), "a".into(), priority.into(), 2_usize.into()];
+        assert_eq!(first, [is("0"), is("3")]);
+        let place = 1 + table.columns.iter().position(|(name, _)| *name == "drops").expect("a column");
+        assert!(matches!(table.rows[0][place], Cell::Estimate { mean: 6.5, .. }), "{:?}", table.rows[0]);
+        assert_eq!(table.rows[1][place], Cell::Estimate { mean: 0.0, half_width: 0.0 });
+        let uncounted = [1, 2].map(|seed| Results { seed, ..uncounted.clone() });
+        let runs: Vec<Run<'_>> = [0, 1, 0, 1].iter().map(|it| &uncounted[*it]).enumerate().map(run).collect();
+        assert!(differences(&Names::default(), &runs).table.is_none());
     }
 }
