@@ -32,14 +32,16 @@ pub struct Counters {
     pub unheard: u64,
     /// Messages of an unreliable connection that came in part, or that nothing could take, and were dropped.
     pub dropped: u64,
-    /// Messages of an unreliable connection that came whole and were taken.
+    /// Messages of an unreliable connection that came whole and were taken, each counted once.
     pub taken: u64,
+    /// Those that were taken once more, as the network had doubled them and the first of them lay at most 1024 packets back.
+    pub doubled: u64,
     /// Packets acknowledged; where nobody acknowledges, sent.
     pub acknowledged: u64,
 }
 
 /// What the engine has of them, in their order.
-type Seen = [u32; 12];
+type Seen = [u32; 13];
 
 /// The packets of a shard, sent and received, after which it looks at the counters of its queue pairs, and what one has to have gained
 /// to be added up then: none gains more than one for each packet, so none has gained 2³² before it is looked at again.
@@ -48,7 +50,7 @@ const EVERY: u64 = 1 << 30;
 /// What was counted until the engine's counters were looked at last, and what they were then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    until: [u64; 12],
+    until: [u64; 13],
     seen: Seen,
 }
 
@@ -75,6 +77,7 @@ fn look(engine: &Engine, place: u32) -> Seen {
         unheard,
         dropped,
         taken,
+        doubled,
     } = engine.counters(qpn);
     let acknowledged = engine.query(qpn).map_or(0, |status| status.acknowledged);
     [
@@ -90,6 +93,7 @@ fn look(engine: &Engine, place: u32) -> Seen {
         acknowledged,
         dropped,
         taken,
+        doubled,
     ]
 }
 
@@ -111,6 +115,7 @@ impl Entry {
             acknowledged,
             dropped,
             taken,
+            doubled,
         ] = tally.until;
         Counters {
             packets,
@@ -125,6 +130,7 @@ impl Entry {
             unheard,
             dropped,
             taken,
+            doubled,
             acknowledged,
         }
     }

@@ -91,7 +91,9 @@ fn what_ends_over_a_bad_wire_has_its_senders_octets_and_all_sends_end() {
         }
         assert!(came.len() < 100 && heard >= came.len(), "nothing was lost, so nothing was tested");
         assert!(came.len() > 20, "{} of 100", came.len());
-        assert!(b.qp.counters().dropped > 0);
+        let counted = b.qp.counters();
+        assert!(counted.dropped > 0);
+        assert_eq!((counted.taken as usize, counted.doubled as usize), (came.len(), heard - came.len()));
         assert_eq!((a.qp.counters().retransmitted, a.qp.state()), (0, QpState::ReadyToSend));
         assert_eq!(a.qp.counters().acknowledged, a.qp.counters().packets);
     }

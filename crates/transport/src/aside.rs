@@ -9,6 +9,7 @@ use crate::recovery::Losing;
 use crate::requester::PutOffs;
 use crate::responding::Responding;
 use crate::segment::OwnedEvent;
+use crate::unreliable::taken::Taken;
 use crate::work::Completion;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -27,6 +28,8 @@ pub(crate) struct Aside {
     pub(crate) put_offs: PutOffs,
     /// Of an unreliable connection, which has none, the messages that were dropped.
     pub(crate) naks: u32,
+    /// Of an unreliable connection on which something did not come in order, what has been taken of what came last.
+    pub(crate) taken: Option<Box<Taken>>,
     pub(crate) rnr: u32,
     /// The number of the last message that the responder has said it has a receive request for, if it says so, modulo 2²⁴.
     pub(crate) limit: Option<u32>,
@@ -194,6 +197,7 @@ impl Asides {
         debug_assert!(place.reading.is_none() && place.responding.is_none(), "bitmaps went back before");
         (place.retransmitted, place.repeated, place.timeouts) = (0, 0, 0);
         (place.naks, place.rnr) = (0, 0);
+        place.taken = None;
         (place.asked_at, place.named) = (None, None);
         (place.held, place.doubted, place.asked_priority, place.told) = (None, None, None, 0);
         (place.peer_sent, place.limit, place.words) = (0, None, Words::default());

@@ -57,8 +57,10 @@ pub struct Counters {
     pub naks: u32,
     /// Messages of an unreliable connection that came in part, or that nothing could take, and were dropped.
     pub dropped: u32,
-    /// Messages of an unreliable connection that came whole and were taken.
+    /// Messages of an unreliable connection that came whole and were taken, each counted once.
     pub taken: u32,
+    /// Those that were taken once more, as the network had doubled them and the first of them lay at most 1024 packets back.
+    pub doubled: u32,
     /// RNR NAKs received.
     pub rnr: u32,
     /// CNPs received.
@@ -507,7 +509,8 @@ impl Engine {
         let refused = trouble.map_or(0, |aside| aside.naks);
         let unanswered = self.profile(slot).service == Service::Uc;
         let (naks, dropped) = if unanswered { (0, refused) } else { (refused, 0) };
-        let taken = if unanswered { self.qps[slot].responder.msn } else { 0 };
+        let doubled = trouble.and_then(|aside| Some(aside.taken.as_ref()?.doubled)).unwrap_or(0);
+        let taken = if unanswered { self.qps[slot].responder.msn.wrapping_sub(doubled) } else { 0 };
         Counters {
             packets: common.packets,
             retransmitted: trouble.map_or(0, |aside| aside.retransmitted),
@@ -516,6 +519,7 @@ impl Engine {
             naks,
             dropped,
             taken,
+            doubled,
             rnr: trouble.map_or(0, |aside| aside.rnr),
             unheard: trouble.map_or(0, |aside| aside.unheard),
             cnps: common.cnps,

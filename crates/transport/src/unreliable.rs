@@ -3,6 +3,10 @@
 //! A packet that is not the one expected ends the message under way, of which the rest is dropped; the first packet of any
 //! message begins that one, whatever its PSN is. What is dropped is counted. The receive request that a dropped SEND had is for the
 //! next message that needs one; octets of a WRITE that came before the loss are in their place.
+//!
+//! A message that the network doubles is taken twice, as the specification has it, and counted once: [`taken`] knows which.
+
+pub(crate) mod taken;
 
 use crate::arrival::{Arrival, Placement, Reaction, Refusal};
 use crate::aside::Step;
@@ -13,9 +17,13 @@ use crate::queue::NONE;
 use crate::responder::fits_message;
 use crate::token::Purpose;
 use crate::work::{Completion, CompletionKind, Status, Tail};
+use alloc::boxed::Box;
 use roci_units::{Instant, Psn};
 use roci_wire::{Flags, Header, Opcode, Shape};
+use taken::{Place, Taken};
 
+/// What comes lies behind the furthest packet that has come: nothing here is ever answered by a NAK.
+const BEHIND: Duties = Duties::NAKED;
 /// In the middle of a message.
 const IN_MESSAGE: Duties = Duties::SENDING.with(Duties::WRITING);
 
@@ -50,8 +58,13 @@ impl Engine {
         let ahead = header.psn.since(Psn::new(responder.expected));
         let is_next = is_whole && ahead == 0 && fits_message(responder.duties, shape);
         let begins = is_whole && shape.has(Shape::FIRST);
-        if !is_next && responder.duties.meets(IN_MESSAGE) && !(begins && self.begins_anew(slot, ahead)) {
-            self.drop_message(slot, false);
+        if !is_next && responder.duties.meets(IN_MESSAGE) {
+            let under_way = Psn::new(responder.expected).minus(self.packets_taken(slot));
+            self.miss(slot, under_way);
+            // That of the message under way come again begins it anew, and nothing of it is lost.
+            if !(begins && header.psn == under_way) {
+                self.drop_message(slot, false);
+            }
         }
         if !is_next && !begins {
             return Err(self.drop_rest(slot, shape, ahead));
@@ -60,7 +73,12 @@ impl Engine {
         if ahead >= 0 {
             self.qps[slot].responder.duties.clear(Duties::DROPPING);
         }
+        if begins && (ahead != 0 || self.qps[slot].responder.duties.meets(BEHIND)) {
+            self.begin_elsewhere(slot, header.psn);
+        }
         if let Err(refusal) = self.take_unreliable(now, slot, header, shape, reaction) {
+            let before = if begins { 0 } else { self.packets_taken(slot) };
+            self.miss(slot, header.psn.minus(before));
             self.drop_message(slot, shape.has(Shape::LAST));
             return Err(refusal);
         }
@@ -70,12 +88,48 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the first packet of a message, `ahead` of the one expected, is that of the message under way come again: it begins anew, and
-    /// nothing of it is lost.
+    /// How many packets of the message under way have been taken, which were all full.
+    fn packets_taken(&self, slot: usize) -> u32 {
+        self.qps[slot].responder.received / u32::from(self.profile(slot).mtu)
+    }
+
+    /// What is known of the messages before.
+    fn taken(&mut self, slot: usize) -> &mut Taken {
+        let Qp { responder, .. } = &self.qps[slot];
+        let (expected, is_behind) = (Psn::new(responder.expected), responder.duties.meets(BEHIND));
+        let taken = self.aside(slot).taken.get_or_insert_with(|| Box::new(Taken::new(expected)));
+        if !is_behind {
+            taken.pass(expected, false);
+            taken.again = false;
+        }
+        taken
+    }
+
+    /// The message that began at `first` is not taken: one that comes from there later is the first of it, unless this one was none.
     #[cold]
-    fn begins_anew(&self, slot: usize, ahead: i32) -> bool {
-        let taken = self.qps[slot].responder.received / u32::from(self.profile(slot).mtu);
-        i64::from(ahead) == -i64::from(taken)
+    fn miss(&mut self, slot: usize, first: Psn) {
+        let taken = self.taken(slot);
+        if !taken.again {
+            taken.drop(first);
+        }
+    }
+
+    /// A message begins at `first`, which is not what was expected, or lies behind what has come.
+    #[cold]
+    fn begin_elsewhere(&mut self, slot: usize, first: Psn) {
+        let place = self.taken(slot).begin(first);
+        let duties = &mut self.qps[slot].responder.duties;
+        match place {
+            Place::Late | Place::Again => duties.set(BEHIND),
+            Place::Ahead | Place::Unknown => duties.clear(BEHIND),
+        }
+    }
+
+    /// A message has been taken that lies behind what had come.
+    #[cold]
+    fn count_behind(&mut self, slot: usize) {
+        let taken = self.taken(slot);
+        taken.doubled += u32::from(core::mem::take(&mut taken.again));
     }
 
     /// Drops the message under way, or the one that the packet just seen is of; `ended`: nothing more of it can come.
@@ -168,6 +222,9 @@ impl Engine {
         }
         // No answer bears it: here it only counts.
         responder.msn = responder.msn.wrapping_add(1);
+        if responder.duties.meets(BEHIND) {
+            self.count_behind(slot);
+        }
         if consumes || !write {
             let has_immediate = shape.has(Shape::IMMEDIATE);
             let tail = if has_immediate { Tail::Immediate(header.immediate()) } else { Tail::Plain };

@@ -388,7 +388,7 @@ fn remedy(options: &Options, counted: &Counted) -> &'static str {
 
 /// What became of the messages of unreliable connections, in both directions; nothing where there were none.
 fn messages(counted: &Counted) -> String {
-    let Counted { sent, lost, taken, dropped, .. } = *counted;
+    let Counted { sent, lost, taken, dropped, doubled, .. } = *counted;
     let ours = match (sent, lost) {
         (0, _) => String::new(),
         (_, Some(0)) => format!(" {sent} messages were sent, and all have arrived\n"),
@@ -400,14 +400,15 @@ fn messages(counted: &Counted) -> String {
             format!(" {sent} messages were sent, and their receiver does not say how many have arrived\n")
         }
     };
-    let theirs = match (taken, dropped) {
-        (0, 0) => String::new(),
-        (_, 0) => format!(" {taken} messages have come whole\n"),
-        _ => format!(
-            " {taken} messages have come whole, and {dropped} in part or where nothing could take them\n"
-        ),
+    if taken + dropped == 0 {
+        return ours;
+    }
+    let twice = if doubled > 0 { format!(", {doubled} of them twice") } else { String::new() };
+    let in_part = match dropped {
+        0 => String::new(),
+        _ => format!(", and {dropped} in part or where nothing could take them"),
     };
-    ours + &theirs
+    format!("{ours} {taken} messages have come whole{twice}{in_part}\n")
 }
 
 fn counted_json(options: &Options, counted: &Counted) -> Value {
@@ -426,6 +427,7 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
         lost,
         taken,
         dropped,
+        doubled,
         naks: _,
         law_window: _,
     } = *counted;
@@ -444,7 +446,8 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
         value["telemetry_unrated"] = unrated.into();
     }
     if options.service == Service::Uc {
-        value["messages"] = json!({ "sent": sent, "lost": lost, "taken": taken, "dropped": dropped });
+        value["messages"] =
+            json!({ "sent": sent, "lost": lost, "taken": taken, "dropped": dropped, "doubled": doubled });
     }
     value
 }
@@ -525,6 +528,11 @@ mod tests {
         let told = messages(&counted(7, Some(0), 6, 0));
         assert_eq!(told, " 7 messages were sent, and all have arrived\n 6 messages have come whole\n");
         assert!(messages(&counted(7, None, 0, 0)).contains("does not say"), "perftest");
+        let told = messages(&Counted { doubled: 2, ..counted(0, None, 9, 1) });
+        assert_eq!(
+            told,
+            " 9 messages have come whole, 2 of them twice, and 1 in part or where nothing could take them\n"
+        );
     }
 
     #[test]

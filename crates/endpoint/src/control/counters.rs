@@ -151,7 +151,7 @@ impl DeviceInner {
             rows.push((labels, entry.counters(&core.engine, place), status));
         });
         type Read = fn(&Counters) -> u64;
-        let counters: [(&str, &str, Read); 11] = [
+        let counters: [(&str, &str, Read); 12] = [
             ("qp_packets_total", "Data packets sent, again or not.", |c| c.packets),
             ("qp_payload_bytes_total", "Payload in them.", |c| c.octets),
             ("qp_retransmitted_total", "Data packets sent again.", |c| c.retransmitted),
@@ -169,6 +169,11 @@ impl DeviceInner {
                 "qp_dropped_total",
                 "Messages of unreliable connections that came in part, or that nothing could take.",
                 |c| c.dropped,
+            ),
+            (
+                "qp_doubled_total",
+                "Messages of unreliable connections that the network doubled and that were taken once more.",
+                |c| c.doubled,
             ),
             ("qp_acknowledged_total", "Packets acknowledged.", |c| c.acknowledged),
         ];

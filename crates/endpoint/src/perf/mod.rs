@@ -535,10 +535,12 @@ pub struct Counted {
     pub sent: u64,
     /// Of those, messages that the peer did not take; `None` where nothing was sent so, or the peer is not ours and does not say.
     pub lost: Option<u64>,
-    /// Messages that came whole over unreliable connections, and those that came in part or could not be taken.
+    /// Messages that came whole over unreliable connections, each counted once, and those that came in part or could not be taken.
     pub taken: u64,
     /// See [`taken`](Self::taken).
     pub dropped: u64,
+    /// Those that were taken once more, as the network had doubled them: see [`Counters::doubled`](crate::Counters::doubled).
+    pub doubled: u64,
 }
 
 /// Who is told what happens.

@@ -282,6 +282,7 @@ impl Session<'_> {
             counted.cnps += of.cnps;
             counted.ecn_marked += of.ecn_marked;
             counted.taken += of.taken;
+            counted.doubled += of.doubled;
             counted.dropped += of.dropped;
         }
         let windows = self.qps.iter().filter_map(|qp| Some(qp.query().ok()?.credit.window));

@@ -360,6 +360,30 @@ fn a_message_that_another_comes_in_between_of_is_dropped_and_counted_once() {
 }
 
 #[test]
+fn messages_that_come_twice_are_counted_once_and_hide_none_that_is_lost() {
+    // Of eight messages of a packet the second is lost, and the fifth doubled.
+    let mut pair = Pair::connected(unreliable()).fate(1, Fate::Drop).fate(4, Fate::Duplicate);
+    for id in 0..8 {
+        let operation = write(&pair, 100_000 * (id + 1), Tail::Plain);
+        pair.post(Client, request(id, operation, 10_000 * id, 100));
+    }
+    pair.run();
+    let counted = |pair: &Pair| pair.server.engine.counters(pair.server.qpns[0]);
+    assert_eq!((counted(&pair).taken, counted(&pair).doubled, dropped(&pair)), (7, 1, 0));
+    // A run of them that comes once more, as where the network doubles what was not yet cut into packets, with the lost one late.
+    let packets: Vec<_> = pair.client.sent.iter().map(|packet| packet.header).collect();
+    for header in &packets {
+        let arrival = Arrival::new(header, 9);
+        let mut reaction = Reaction::default();
+        pair.server.engine.receive(pair.now, &arrival, &mut reaction);
+    }
+    assert_eq!((counted(&pair).taken, counted(&pair).doubled), (8, 8));
+    let reset = Change { transition: Some(Transition::Reset), ..Change::default() };
+    pair.server.engine.modify_qp(pair.now, pair.server.qpns[0], &reset).unwrap();
+    assert_eq!((counted(&pair).taken, counted(&pair).doubled), (0, 0));
+}
+
+#[test]
 fn a_drained_send_queue_has_ended_what_had_begun() {
     let mut pair = Pair::connected(unreliable());
     for id in [1, 2] {
@@ -445,6 +469,7 @@ proptest! {
         prop_assert_eq!(pair.client.completions.len(), messages.len());
         prop_assert!(pair.server.sent.is_empty());
         let mut intact = 0;
+        let mut seen = std::collections::BTreeSet::new();
         for end in &pair.server.completions {
             prop_assert_eq!(end.status, Status::Success);
             let Tail::Immediate(message) = end.tail else { panic!("{end:?} has none") };
@@ -455,7 +480,10 @@ proptest! {
             let to = if is_write { 1 + 2 * count + message } else { 1 + end.id } * ROOM;
             pair.assert_copied(salt + 997 * message, to, length);
             intact += 1;
+            seen.insert(message);
         }
+        let counted = pair.server.engine.counters(pair.server.qpns[0]);
+        prop_assert_eq!((counted.taken as usize, counted.doubled as usize), (seen.len(), intact - seen.len()));
         if losses + others == 0 {
             prop_assert_eq!((intact, dropped(&pair)), (messages.len(), 0));
         }

@@ -1,7 +1,7 @@
 //! Flows over unreliable connections: their senders hear of nothing, so what has come is heard of where it comes, and what has not by
 //! some time after the last packet was sent is lost.
 
-use super::{Driver, Live};
+use super::{Driver, Live, at};
 use crate::results::FlowStatus;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
@@ -24,8 +24,10 @@ pub(in crate::world) struct Arrivals {
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
     place: u32,
-    /// Messages that came whole.
+    /// Messages that came whole, each counted once.
     messages: u64,
+    /// Those that came once more, as the network had doubled them.
+    doubled: u32,
     /// When the last of them came, or the flow's last packet was sent.
     last: Instant,
 }
@@ -54,7 +56,9 @@ impl Driver {
     /// A flow has begun.
     pub(super) fn expect_arrivals(&mut self, now: Instant, live: &Live, place: u32) {
         if self.is_unreliable() {
-            self.arrivals.flows.insert((live.dst, live.dst_qpn), Arrived { place, messages: 0, last: now });
+            self.arrivals
+                .flows
+                .insert((live.dst, live.dst_qpn), Arrived { place, messages: 0, doubled: 0, last: now });
         }
     }
 
@@ -62,6 +66,10 @@ impl Driver {
     pub(super) fn message_came(&mut self, now: Instant, hosts: &mut [Host], host: HostId, it: &Completion) {
         let Some(arrived) = self.arrivals.flows.get_mut(&(host, it.qpn)) else { return };
         if it.status != Status::Success {
+            return;
+        }
+        if hosts[at(host)].engine.counters(it.qpn).doubled != arrived.doubled {
+            arrived.doubled = arrived.doubled.wrapping_add(1);
             return;
         }
         arrived.messages += 1;
@@ -81,7 +89,7 @@ impl Driver {
         let Some(Some(live)) = self.live.get(place as usize).copied() else { return };
         let Some(arrived) = self.arrivals.flows.get_mut(&(live.dst, live.dst_qpn)) else { return };
         if arrived.messages >= live.sent() {
-            // A doubled one in place of one that was lost.
+            // They came before their sender was done with the last of them.
             return self.end_as(hosts, place, FlowStatus::OK, now);
         }
         arrived.last = now;
