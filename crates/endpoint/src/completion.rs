@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::device::DeviceInner;
 use crate::io::sys::{self, EventFd};
+use crate::moderation::Moderation;
 use crate::work::WorkCompletion;
 use roci_units::Qpn;
 use std::collections::VecDeque;
@@ -33,6 +34,10 @@ pub(crate) struct CqInner {
     /// Its length, to be looked at without the lock.
     length: AtomicUsize,
     armed: AtomicU8,
+    /// Whether notifications may be held back,
+    is_moderated: AtomicBool,
+    /// and what does that, since it was first asked for.
+    moderation: OnceLock<Moderation>,
     event: EventFd,
     /// Threads that are blocked in [`CompletionQueue::wait`], or about to be.
     blocked: AtomicUsize,
@@ -63,18 +68,34 @@ impl CqInner {
         self.length.store(queue.len(), Ordering::Release);
         drop(queue);
         let mut armed = self.armed.load(Ordering::SeqCst);
-        while armed == ANY || armed == SOLICITED && urgent {
-            match self.armed.compare_exchange(armed, IDLE, Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(_) => {
-                    self.event.signal();
-                    break;
+        let is_wanted = |armed| armed == ANY || armed == SOLICITED && urgent;
+        if is_wanted(armed) && (!self.is_moderated.load(Ordering::Relaxed) || self.is_due()) {
+            while is_wanted(armed) {
+                match self.armed.compare_exchange(armed, IDLE, Ordering::SeqCst, Ordering::SeqCst) {
+                    Ok(_) => {
+                        self.event.signal();
+                        break;
+                    }
+                    // Asked for again meanwhile, or somebody else has told.
+                    Err(now) => armed = now,
                 }
-                // Asked for again meanwhile, or somebody else has told.
-                Err(now) => armed = now,
             }
         }
         if self.awaited.load(Ordering::SeqCst) && self.awaited.swap(false, Ordering::SeqCst) {
             self.wake();
+        }
+    }
+
+    /// Whether a notification is due, as enough completions have come for one.
+    #[cold]
+    fn is_due(&self) -> bool {
+        self.moderation.get().is_none_or(Moderation::tells)
+    }
+
+    /// Tells of completions that were held back.
+    pub(crate) fn notify(&self) {
+        if self.armed.swap(IDLE, Ordering::SeqCst) != IDLE {
+            self.event.signal();
         }
     }
 
@@ -114,6 +135,8 @@ impl CompletionQueue {
             queue: Mutex::default(),
             length: AtomicUsize::new(0),
             armed: AtomicU8::new(IDLE),
+            is_moderated: AtomicBool::new(false),
+            moderation: OnceLock::new(),
             event: EventFd::new()?,
             blocked: AtomicUsize::new(0),
             awaited: AtomicBool::new(false),
@@ -234,6 +257,28 @@ impl CompletionQueue {
         self.device.send_waiting();
     }
 
+    /// Holds notifications back: each that is [asked for](Self::req_notify) comes when `count` completions that it is of have come
+    /// since, or the first of them is as old as `period`, to about a tenth of a millisecond. So who handles them is woken less often, and hears of them
+    /// later. With a count of 0 or 1, or a period of zero, none is held back, as at first; what is held when that changes is told of at
+    /// once. [`wait`](Self::wait) goes on ending at the first completion.
+    ///
+    /// # Errors
+    /// What the operating system says of the thread that minds the time, which is made when this is first asked for.
+    pub fn moderate(&self, count: u16, period: Duration) -> io::Result<()> {
+        let is_moderated = count > 1 && !period.is_zero();
+        if self.inner.moderation.get().is_none() && is_moderated {
+            let made = Moderation::new(Arc::downgrade(&self.inner))?;
+            // Where another thread was faster, that one's holds.
+            let _ = self.inner.moderation.set(made);
+        }
+        let Some(moderation) = self.inner.moderation.get() else { return Ok(()) };
+        self.inner.is_moderated.store(is_moderated, Ordering::SeqCst);
+        if moderation.set(if is_moderated { count.into() } else { 0 }, period) {
+            self.inner.notify();
+        }
+        Ok(())
+    }
+
     /// Waits for a notification that was asked for, and takes it. Without [`Progress::Thread`](crate::Progress::Thread)
     /// the device makes no progress meanwhile, and [`wait`](Self::wait) is the call.
     ///
@@ -339,6 +384,60 @@ mod tests {
                 left = 0;
             }
             assert_eq!((0..5).filter(|_| far.cq.take_notify()).count(), left);
+        }
+    }
+
+    #[test]
+    fn a_notification_is_held_back_for_as_many_completions_or_for_as_long_as_was_said() {
+        let [near, far] = threads();
+        let cq = &far.cq;
+        let come = |count: usize| {
+            let before = cq.inner.length.load(Ordering::SeqCst);
+            for _ in 0..count {
+                far.qp.post_recv(RecvWr::empty()).unwrap();
+                near.qp.post_send(SendWr::send_inline(&[])).unwrap();
+            }
+            while cq.inner.length.load(Ordering::SeqCst) < before + count {
+                std::thread::yield_now();
+            }
+        };
+        let is_told = |millis| cq.wait_notify(Some(Duration::from_millis(millis))).unwrap();
+        let hour = Duration::from_secs(3_600);
+        cq.moderate(4, hour).unwrap();
+        for _ in 0..2 {
+            cq.req_notify(false);
+            come(3);
+            assert!(!is_told(30), "three have come of four");
+            come(1);
+            assert!(is_told(10_000));
+        }
+        // One that is not asked for is none to be held.
+        come(4);
+        assert!(!is_told(30));
+        let period = Duration::from_millis(60);
+        cq.moderate(100, period).unwrap();
+        for _ in 0..2 {
+            cq.req_notify(false);
+            let begin = far.device.inner.passed();
+            come(1);
+            assert!(is_told(10_000));
+            assert!(far.device.inner.passed() - begin >= period, "it was held back");
+        }
+        cq.moderate(100, hour).unwrap();
+        cq.req_notify(false);
+        come(2);
+        cq.moderate(0, hour).unwrap();
+        assert!(is_told(10_000), "two waited when moderation ended");
+        cq.req_notify(false);
+        come(1);
+        assert!(is_told(10_000), "nothing is held back any more");
+        cq.moderate(2, hour).unwrap();
+        let watched = std::sync::Arc::downgrade(&cq.inner);
+        drop(far);
+        let begin = near.device.inner.passed();
+        while watched.upgrade().is_some() {
+            let waited = near.device.inner.passed() - begin;
+            assert!(waited < Duration::from_secs(10), "somebody keeps a queue that is dropped");
         }
     }
 

@@ -123,6 +123,7 @@ mod habit;
 mod icrc;
 pub mod io;
 pub mod memory;
+mod moderation;
 mod numbers;
 #[cfg(test)]
 mod pair;

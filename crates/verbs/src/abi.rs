@@ -4,6 +4,8 @@
 //! Names are those of the header without `ibv_`, fields those of the header.
 #![allow(missing_docs, reason = "the manual pages of libibverbs say what each is")]
 
+pub mod wc;
+
 use libc::{c_char, c_int, c_uint, c_void};
 
 /// A pointer to a function that this library does not have.
@@ -56,6 +58,7 @@ pub struct Context {
 pub type CreateCqEx = unsafe extern "C" fn(*mut Context, *mut CqInitAttrEx) -> *mut CqEx;
 pub type CreateQpEx = unsafe extern "C" fn(*mut Context, *mut QpInitAttrEx) -> *mut Qp;
 
+pub type ModifyCq = unsafe extern "C" fn(*mut Cq, *mut ModifyCqAttr) -> c_int;
 pub type AllocParentDomain = unsafe extern "C" fn(*mut Context, *mut ParentDomainInitAttr) -> *mut Pd;
 pub type AllocTd = unsafe extern "C" fn(*mut Context, *mut TdInitAttr) -> *mut Td;
 pub type DeallocTd = unsafe extern "C" fn(*mut Td) -> c_int;
@@ -68,7 +71,8 @@ pub struct VerbsContext {
     pub alloc_parent_domain: AllocParentDomain,
     pub dealloc_td: DeallocTd,
     pub alloc_td: AllocTd,
-    pub modify_cq_to_create_wq: [Absent; 7],
+    pub modify_cq: ModifyCq,
+    pub post_srq_ops_to_create_wq: [Absent; 6],
     pub query_rt_values: QueryRtValues,
     pub create_cq_ex: CreateCqEx,
     pub _priv: Absent,
@@ -171,6 +175,18 @@ pub struct CqEx {
 pub struct PollCqAttr {
     pub comp_mask: u32,
 }
+
+/// `struct ibv_modify_cq_attr`, with what it has of `struct ibv_moderate_cq`.
+#[repr(C)]
+pub struct ModifyCqAttr {
+    pub attr_mask: u32,
+    pub cq_count: u16,
+    /// In microseconds.
+    pub cq_period: u16,
+}
+
+/// The bit of its mask.
+pub const CQ_ATTR_MODERATE: u32 = 1;
 
 #[repr(C)]
 pub struct CqInitAttrEx {
@@ -652,33 +668,6 @@ pub mod send_flags {
     pub const SIGNALED: c_uint = 2;
     pub const SOLICITED: c_uint = 4;
     pub const INLINE: c_uint = 8;
-}
-
-pub mod wc {
-    use libc::c_uint;
-    pub const SUCCESS: c_uint = 0;
-    pub const LOC_LEN_ERR: c_uint = 1;
-    pub const LOC_QP_OP_ERR: c_uint = 2;
-    pub const LOC_PROT_ERR: c_uint = 4;
-    pub const WR_FLUSH_ERR: c_uint = 5;
-    pub const BAD_RESP_ERR: c_uint = 7;
-    pub const REM_INV_REQ_ERR: c_uint = 9;
-    pub const REM_ACCESS_ERR: c_uint = 10;
-    pub const REM_OP_ERR: c_uint = 11;
-    pub const RETRY_EXC_ERR: c_uint = 12;
-    pub const RNR_RETRY_EXC_ERR: c_uint = 13;
-
-    pub const SEND: c_uint = 0;
-    pub const RDMA_WRITE: c_uint = 1;
-    pub const RDMA_READ: c_uint = 2;
-    pub const COMP_SWAP: c_uint = 3;
-    pub const FETCH_ADD: c_uint = 4;
-    pub const RECV: c_uint = 128;
-    pub const RECV_RDMA_WITH_IMM: c_uint = 129;
-
-    pub const GRH: c_uint = 1;
-    pub const WITH_IMM: c_uint = 2;
-    pub const WITH_INV: c_uint = 8;
 }
 
 pub mod event {

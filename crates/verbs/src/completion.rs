@@ -14,6 +14,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Completions that a queue may be asked to have room for.
 pub(crate) const ROOM: c_int = 1 << 22;
@@ -220,6 +221,22 @@ pub unsafe extern "C" fn ibv_get_cq_event(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut abi::Cq, count: c_uint) {
     Queue::of(cq).told.acknowledge(count);
+}
+
+/// Of the attributes of a queue its moderation is known, which holds back the events of its channel.
+pub(crate) unsafe extern "C" fn modify_cq(cq: *mut abi::Cq, attr: *mut abi::ModifyCqAttr) -> c_int {
+    let abi::ModifyCqAttr { attr_mask, cq_count, cq_period } = *attr;
+    if attr_mask != abi::CQ_ATTR_MODERATE {
+        let unknown = attr_mask & !abi::CQ_ATTR_MODERATE;
+        return told(
+            libc::EINVAL,
+            format_args!(
+                "of a completion queue moderation alone can be changed: attr_mask has {unknown:#x} besides"
+            ),
+        );
+    }
+    let period = Duration::from_micros(cq_period.into());
+    code(Queue::of(cq).cq.moderate(cq_count, period).map_err(|error| errno(&error)))
 }
 
 pub(crate) unsafe extern "C" fn req_notify_cq(cq: *mut abi::Cq, solicited_only: c_int) -> c_int {

@@ -44,6 +44,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
             read_imm_data, read_qp_num, read_src_qp, read_wc_flags, read_slid, read_sl, read_dlid_path_bits,
             read_completion_ts, read_cvlan_flow_tag_tm_info as "read_cvlan", read_completion_wallclock_ns;
         PollCqAttr "struct ibv_poll_cq_attr": comp_mask;
+        ModifyCqAttr "struct ibv_modify_cq_attr": attr_mask, cq_count as "moderate.cq_count", cq_period as "moderate.cq_period";
         CqInitAttrEx "struct ibv_cq_init_attr_ex": cqe, cq_context, channel, comp_vector, wc_flags, comp_mask, flags, parent_domain;
         Srq "struct ibv_srq": context, srq_context, pd, handle, mutex, cond, events_completed;
         Qp "struct ibv_qp": context, qp_context, pd, send_cq, recv_cq, srq, handle, qp_num, state, qp_type, mutex, cond, events_completed;
@@ -84,7 +85,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         ("alloc_parent_domain", offset_of!(abi::VerbsContext, alloc_parent_domain)),
         ("dealloc_td", offset_of!(abi::VerbsContext, dealloc_td)),
         ("alloc_td", offset_of!(abi::VerbsContext, alloc_td)),
-        ("modify_cq", offset_of!(abi::VerbsContext, modify_cq_to_create_wq)),
+        ("modify_cq", offset_of!(abi::VerbsContext, modify_cq)),
         ("query_rt_values", offset_of!(abi::VerbsContext, query_rt_values)),
         ("query_device_ex", offset_of!(abi::VerbsContext, query_device_ex)),
         ("create_cq_ex", offset_of!(abi::VerbsContext, create_cq_ex)),
@@ -102,6 +103,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         ("IBV_WC_EX_WITH_COMPLETION_TIMESTAMP", 1 << 7),
         ("IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK", 1 << 11),
         ("IBV_CQ_INIT_ATTR_MASK_PD", 2),
+        ("IBV_CQ_ATTR_MODERATE", abi::CQ_ATTR_MODERATE),
         ("IBV_VALUES_MASK_RAW_CLOCK", 1),
         ("IBV_QPT_UC", abi::qp_type::UC),
         ("IBV_QPT_UD", abi::qp_type::UD),

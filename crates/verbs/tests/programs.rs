@@ -148,3 +148,21 @@ fn a_path_mtu_that_the_link_has_no_room_for_is_refused_with_both_numbers() {
     assert_eq!(said.matches(" iters in ").count(), 1, "{said}\n{error}");
     assert!(error.contains("a path MTU of 4096 is above the device's, 1024"), "{error}");
 }
+
+#[test]
+fn a_program_in_c_has_its_events_held_back_until_enough_have_come_or_the_first_has_waited() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/moderation.c");
+    let program = std::env::temp_dir().join(format!("roci-moderation-{}", std::process::id()));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-Wall", "-Werror", "-o"]).arg(&program).args([source, "-libverbs"]);
+    succeeded(compiler.output().unwrap(), "cc");
+    let output = preloaded(program.to_str().unwrap(), "127.0.0.112").output().unwrap();
+    std::fs::remove_file(&program).unwrap();
+    let told = succeeded(output, "moderation");
+    let seconds = |what: &str| {
+        let found = told.lines().find_map(|line| line.strip_prefix(what)?.trim().parse::<f64>().ok());
+        found.unwrap_or_else(|| panic!("{what}: {told}"))
+    };
+    assert!(seconds("period") >= 0.06, "{told}");
+    assert!(told.ends_with("done\n"), "{told}");
+}
