@@ -4,6 +4,9 @@ use std::ops::Range;
 
 /// What would be right, where the parser says `message` about the octets `span` of `text`.
 pub(super) fn remedy(text: &str, span: &Range<usize>, message: &str) -> String {
+    if let Some(remedy) = without_value(text, span.start) {
+        return remedy;
+    }
     let has = |word: &str| message.contains(word);
     let fixed = match () {
         () if has("duplicate key") => return duplicate(text, span.start),
@@ -30,6 +33,42 @@ pub(super) fn remedy(text: &str, span: &Range<usize>, message: &str) -> String {
         () => "strings stand in quotes, a table begins with [name], a list of tables with [[name]]",
     };
     fixed.to_owned()
+}
+
+/// What to do about `key =` with nothing behind it on its line, if that is what the parser stumbles over at octet `at`.
+fn without_value(text: &str, at: usize) -> Option<String> {
+    let is_told = |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let ends = text.as_bytes()[..at.min(text.len())].iter().filter(|octet| **octet == b'\n').count();
+    // It may point at the end of the line, at the next, or at what stands there, which is no key, or at the first item of a list.
+    let before: Vec<(usize, &str)> = (1..).zip(text.lines()).take(ends + 1).filter(is_told).collect();
+    let (number, key) =
+        before.iter().rev().take(3).find_map(|(number, line)| Some((*number, key_alone(line)?)))?;
+    let next = (1..).zip(text.lines()).skip(number).find(is_told);
+    Some(match next.filter(|(_, line)| is_value(line.trim())) {
+        Some((next, _)) => {
+            format!("a value begins on the line of its key: move that of line {next} up behind `{key} =`")
+        }
+        None => format!("write the value of `{key}` behind the `=`, or leave the line out"),
+    })
+}
+
+/// The key of a line that has nothing behind its `=`.
+fn key_alone(line: &str) -> Option<&str> {
+    let (key, rest) = line.split_once('=')?;
+    let (key, rest) = (key.trim(), rest.trim_start());
+    let is_alone = rest.is_empty() || rest.starts_with('#');
+    (is_alone && !key.is_empty() && !key.starts_with('#')).then_some(key)
+}
+
+/// Whether `line` is or begins a value, and no key or heading.
+fn is_value(line: &str) -> bool {
+    let is_list =
+        line == "[" || line.starts_with('[') && (heading(line).is_none() || line.contains(['"', ',']));
+    let is_plain = line.starts_with(|first: char| first.is_ascii_digit() || "\"'+-".contains(first));
+    let is_flag = ["true", "false"].contains(&line.split(['#', ' ', '\t']).next().unwrap_or_default());
+    line.starts_with('{')
+        || is_list && !line.starts_with("[[")
+        || (is_plain || is_flag) && !line.contains('=')
 }
 
 /// How what `opening` begins is closed.
@@ -208,6 +247,20 @@ mod tests {
             "a = ]\n",
         ] {
             assert_eq!(found(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_not_on_the_line_of_its_key_is_found_on_the_next() {
+        for value in ["\"4MB\"", "4MB # so much", "[1, 2]", "[\n1]", "{ alpha = 1 }", "true", "-1"] {
+            let said = told(&format!("[switch]\nbuffer = # octets\n\n# of all\n{value}\npfc = true\n"));
+            let moved = "a value begins on the line of its key: move that of line 5 up behind `buffer =`";
+            assert_eq!(said, moved, "{value}");
+        }
+        for rest in ["", "\n", "\npfc = true\n", "\n\n[nic]\nmtu = 1\n", "\n[[traffic]]\n", "\n\"a b\" = 1\n"]
+        {
+            let said = told(&format!("[switch]\nbuffer ={rest}"));
+            assert_eq!(said, "write the value of `buffer` behind the `=`, or leave the line out", "{rest:?}");
         }
     }
 
