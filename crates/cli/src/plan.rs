@@ -38,8 +38,8 @@ pub(crate) fn memory<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<Stri
 fn too_much(kept: Kept, available: u64) -> Option<String> {
     (kept.octets > available).then(|| {
         format!(
-            "about {} flows: what becomes of them, and of links and collectives, is kept in memory, {} in all, and {} are available; with \
-             fewer runs, an earlier `stop` or `until`, or less load, it is less",
+            "about {} flows: what becomes of them, and of links and collectives, and their samples are kept in memory, {} in all, and {} are \
+             available; with fewer runs, an earlier `stop` or `until`, less load, or a longer `measure.sample` it is less",
             kept.flows,
             size(kept.octets),
             size(available)

@@ -11,6 +11,7 @@ mod left_out;
 mod names;
 mod priorities;
 mod rpcs;
+mod samples;
 
 pub use asked::{Asked, Kept, asked, kept};
 pub use collectives::CollectiveSum;

@@ -1,6 +1,6 @@
 //! What runs are asked to move, which is known before they begin.
 
-use super::Run;
+use super::{Run, samples};
 use crate::results::{FlowResult, HostResult, Iteration, LinkResult, SwitchResult};
 use crate::scenario::Scenario;
 use crate::traffic::Traffic;
@@ -125,8 +125,8 @@ impl Asked {
 pub struct Kept {
     /// Flows of all of them; about, where they come by the clock.
     pub flows: u64,
-    /// Octets of what became of each, of iterations of collectives, and of hosts, switches and links. Samples come on top of that, and
-    /// what is under way takes more.
+    /// Octets of what became of each, of iterations of collectives, of hosts, switches and links, and, about, of samples. What is under way
+    /// takes more.
     pub octets: u64,
 }
 
@@ -138,7 +138,8 @@ pub fn kept(runs: &[Run]) -> Kept {
         let Some(first) = alike.first() else { continue };
         let runs = alike.len() as u64;
         let flows = expected(&first.scenario, first.seed).unwrap_or(0).saturating_mul(runs);
-        let others = beside_flows(&first.scenario).saturating_mul(runs);
+        let others = beside_flows(&first.scenario) + samples::octets(&first.scenario, first.seed);
+        let others = others.saturating_mul(runs);
         kept.flows = kept.flows.saturating_add(flows);
         let octets = flows.saturating_mul(size_of::<FlowResult>() as u64).saturating_add(others);
         kept.octets = kept.octets.saturating_add(octets);
@@ -224,8 +225,9 @@ mod tests {
     #[test]
     fn what_runs_keep_of_their_flows_is_about_what_they_come_to() {
         let often = MIXED.replace("load = 0.1", "load = 0.9");
-        let scenario =
-            Arc::new(scenario(&format!("{often}[[traffic]]\nkind = \"all-to-all\"\nsize = \"1KB\"\n")));
+        let scenario = Arc::new(scenario(&format!(
+            "measure.sample = \"0s\"\n{often}[[traffic]]\nkind = \"all-to-all\"\nsize = \"1KB\"\n"
+        )));
         let run =
             |seed| Run { label: String::new(), values: Vec::new(), scenario: Arc::clone(&scenario), seed };
         let runs = [1, 2, 3].map(run);
@@ -254,7 +256,9 @@ mod tests {
         let (head, _) = MIXED.split_once("[[traffic]]").unwrap();
         for kind in kinds {
             let lines = kind.replace("; ", "\n");
-            let scenario = Arc::new(scenario(&format!("stop = '1ms'\n{head}[[traffic]]\n{lines}\n")));
+            let scenario = Arc::new(scenario(&format!(
+                "stop = '1ms'\nmeasure.sample = '0s'\n{head}[[traffic]]\n{lines}\n"
+            )));
             let results = SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap();
             let run =
                 Run { label: String::new(), values: Vec::new(), scenario: Arc::clone(&scenario), seed: 1 };

@@ -94,6 +94,14 @@ struct Row<S> {
 
 const _: () = assert!(size_of::<Row<FlowSample>>() == 64, "half a million of them are kept");
 
+/// Octets of so many rows of flows and of queues, as far as they are kept.
+pub(crate) const fn octets_of(flows: u64, queues: u64) -> u64 {
+    let most = ROWS_MAX as u64;
+    let flows = if flows < most { flows } else { most };
+    let queues = if queues < most - flows { queues } else { most - flows };
+    flows * size_of::<Row<FlowSample>>() as u64 + queues * size_of::<Row<QueueSample>>() as u64
+}
+
 impl Default for Series {
     /// A series that collects nothing.
     fn default() -> Self {
@@ -147,6 +155,12 @@ impl Series {
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.flows.is_empty() && self.queues.is_empty() && self.of_machines.rows() == 0
+    }
+
+    /// Octets of the rows that it keeps, those of machines and of words of programs aside.
+    #[cfg(test)]
+    pub(crate) fn octets(&self) -> u64 {
+        octets_of(self.flows.len() as u64, self.queues.len() as u64)
     }
 
     /// When samples were taken, in the order of time.

@@ -94,12 +94,17 @@ fn its_packets_are_lost_doubled_and_swapped_and_the_run_ends() {
 
 #[test]
 fn a_message_that_comes_twice_hides_none_that_is_lost() {
-    let faults = "[[faults.on]]\nlink = \"h1>s0\"\nloss = 0.02\n[[faults.on]]\nlink = \"s0>h0\"\nduplicate = 0.1\n";
+    let faults =
+        "[[faults.on]]\nlink = \"h1>s0\"\nloss = 0.02\n[[faults.on]]\nlink = \"s0>h0\"\nduplicate = 0.1\n";
     let one = [("traffic.0.pairs", "[[\"h1\", \"h0\"]]"), ("traffic.0.message", "1000B")];
     let results = run(&two_into_one(faults), &one);
     let (flow, faults) = (&results.flows[0], results.faults.unwrap());
     assert!(faults.duplicated > 20 && faults.dropped > 0 && results.switches[0].drops == 0, "{faults:?}");
-    assert_eq!((flow.status, u64::from(flow.naks)), (FlowStatus::Lost, faults.dropped), "each had one packet");
+    assert_eq!(
+        (flow.status, u64::from(flow.naks)),
+        (FlowStatus::Lost, faults.dropped),
+        "each had one packet"
+    );
     assert_eq!(flow.delivered, 1_000 * (500 - faults.dropped));
 }
 
