@@ -453,32 +453,7 @@ impl DeviceInner {
     pub(crate) fn counters(&self) -> IoCounters {
         let mut sum = IoCounters::default();
         for cell in &self.cells {
-            let IoCounters {
-                sent,
-                unsent,
-                received,
-                runs,
-                malformed,
-                corrupt,
-                stray,
-                refused,
-                overflowed,
-                cnps,
-                told,
-                unrated,
-            } = cell.lock().core.counters;
-            sum.sent += sent;
-            sum.unsent += unsent;
-            sum.received += received;
-            sum.runs += runs;
-            sum.malformed += malformed;
-            sum.corrupt += corrupt;
-            sum.stray += stray;
-            sum.refused += refused;
-            sum.overflowed += overflowed;
-            sum.cnps += cnps;
-            sum.told += told;
-            sum.unrated += unrated;
+            sum.add(&cell.lock().core.counters);
         }
         sum
     }

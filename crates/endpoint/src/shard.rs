@@ -57,6 +57,42 @@ pub struct IoCounters {
     pub told: u64,
     /// Packets whose telemetry was left alone, as other hops told than rates were said for ([`hop_rates`](crate::DeviceConfig::hop_rates)).
     pub unrated: u64,
+    /// How often a port had sent, twice in a row over 32 KiB, over a quarter more than the rate lets through that was said for it (`hop_rates`).
+    pub beyond: u64,
+}
+
+impl IoCounters {
+    /// What both have counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self {
+            sent,
+            unsent,
+            received,
+            runs,
+            malformed,
+            corrupt,
+            stray,
+            refused,
+            overflowed,
+            cnps,
+            told,
+            unrated,
+            beyond,
+        } = other;
+        self.sent += sent;
+        self.unsent += unsent;
+        self.received += received;
+        self.runs += runs;
+        self.malformed += malformed;
+        self.corrupt += corrupt;
+        self.stray += stray;
+        self.refused += refused;
+        self.overflowed += overflowed;
+        self.cnps += cnps;
+        self.told += told;
+        self.unrated += unrated;
+        self.beyond += beyond;
+    }
 }
 
 /// What the shard knows of a queue pair beside the engine.

@@ -24,6 +24,10 @@ const QUEUED: u32 = 80;
 const FASTER: i64 = 1_000_000;
 /// Clocks differ by at most one part in so many.
 const DRIFT: i64 = 5_000;
+/// So much a port has to have sent before it is looked whether its rate lets it, which shows in bursts. A quarter more than that and two
+/// packets are no wonder, for counts have steps; and so twice in a row, for a packet that is late by more than a clock's round tells of another time.
+const LOOKED_AT: u64 = 32 << 10;
+const STEPS: u64 = 9_000;
 /// After so much silence nothing that was told counts any more.
 const SILENCE: Span = Span::from_secs(1);
 
@@ -66,6 +70,8 @@ pub(crate) struct Telemetry {
     at: Instant,
     /// Up to when clocks were let drift, in nanoseconds.
     drifted: i64,
+    /// Whether by what came last a port sends more than the rate that was said for it lets through.
+    is_beyond: bool,
 }
 
 /// The hops as laws take them.
@@ -92,6 +98,10 @@ struct Link {
     sent: u64,
     /// What that was when the path got its number.
     met: u64,
+    /// Both when it was last looked whether its rate lets it send so much.
+    looked: (i64, u64),
+    /// Whether it had sent more then.
+    was_beyond: bool,
 }
 
 impl Telemetry {
@@ -111,26 +121,38 @@ impl Telemetry {
         let drift = (now_ns - self.drifted) / DRIFT;
         self.drifted += drift * DRIFT;
         let mut is_anew = !is_known;
+        self.is_beyond = false;
         let hops = self.links.iter_mut().zip(&mut self.told.hops);
         for (((link, hop), told), rate) in hops.zip(told).zip(&rates.each) {
             let rate = told.rate.rate().unwrap_or(*rate);
             if is_known {
                 is_anew |= link.hear(told, now_ns, drift, rate);
+                self.is_beyond |= told.rate.rate().is_none() && link.is_beyond(rate);
             } else {
                 let at = told.time_ns.into();
                 let sent = u64::from(told.bytes_128 * SENT);
-                *link = Link { least: now_ns - at, at, sent, met: sent };
+                *link =
+                    Link { least: now_ns - at, at, sent, met: sent, looked: (at, sent), was_beyond: false };
             }
             *hop = link.hop(told, rate);
         }
         if is_anew {
             self.anew = self.anew.wrapping_add(1);
-            self.links.iter_mut().for_each(|link| link.met = link.sent);
+            for link in &mut self.links {
+                (link.met, link.looked, link.was_beyond) = (link.sent, (link.at, link.sent), false);
+            }
+            self.is_beyond = false;
             // A header has twelve of its bits.
             self.told.path = PathId::new(self.anew << 12 | u32::from(stack.path()));
         }
         (self.told.count, self.path, self.at) = (told.len(), stack.path(), now);
         true
+    }
+
+    /// Whether by what came last a port has sent more than lets the rate through that was said for it: another is its, or they were said in
+    /// another order than that of the hops.
+    pub(crate) const fn is_beyond(&self) -> bool {
+        self.is_beyond
     }
 
     /// What was told last.
@@ -169,10 +191,25 @@ impl Link {
             // Others have overtaken it, or only slow ones had come before, and its time is taken for one a round earlier: its count says which.
             let change = i64::from(more) - if more < UNITS / 2 { 0 } else { i64::from(UNITS) };
             self.sent = self.sent.wrapping_add_signed(change * i64::from(SENT));
+            (self.looked, self.was_beyond) = ((self.at, self.sent), false);
             return false;
         }
         self.sent = self.sent.wrapping_add((more * SENT).into());
         rate.octets_in(Span::from_nanos(ahead.unsigned_abs())) >= u64::from(UNITS * SENT)
+    }
+
+    /// Whether it has sent more than `rate` lets through since it had sent 32 KiB less, and before that as well; it is looked anew then.
+    fn is_beyond(&mut self, rate: BitsPerSec) -> bool {
+        let (at, sent) = self.looked;
+        let more = self.sent.wrapping_sub(sent);
+        let passed = u64::try_from(self.at - at).unwrap_or(0);
+        if more < LOOKED_AT || passed == 0 {
+            return false;
+        }
+        self.looked = (self.at, self.sent);
+        let through = rate.octets_in(Span::from_nanos(passed));
+        let is_beyond = more > through.saturating_add(through / 4).saturating_add(STEPS);
+        std::mem::replace(&mut self.was_beyond, is_beyond) && is_beyond
     }
 
     fn hop(&self, told: &IntHop, rate: BitsPerSec) -> Hop {
@@ -331,6 +368,35 @@ mod tests {
         assert_eq!(heard(&slow, &[slow[0]; 3]), None);
         assert_eq!(heard(&slow, &slow[..1]), None);
         assert_eq!(heard(&slow, &[G100; 3]), Some(vec![100_000; 3]), "nothing is missing");
+    }
+
+    #[test]
+    fn rates_that_were_said_in_the_wrong_order_are_noticed_by_a_burst_and_right_ones_never() {
+        let (slow, fast) = (BitsPerSec::from_mbps(100), BitsPerSec::from_gbps(1));
+        let micros = |count: u64| Instant::from_ps(count * 1_000_000);
+        // Two hundred packets of 1 KB, of which a burst of 128 leaves the first port at 1 Gb/s, the second one at 100 Mb/s.
+        let seen = |said: [BitsPerSec; 2]| {
+            let (rates, mut telemetry) = (Rates::new(&said, fast), Telemetry::default());
+            let mut ports = [(fast, Instant::ZERO), (slow, Instant::ZERO)];
+            (0..200_u64)
+                .filter(|n| {
+                    let (mut stack, mut at) =
+                        (IntStack::default(), micros(if *n < 128 { 0 } else { 90 * n }));
+                    for (rate, free) in &mut ports {
+                        at = at.max(*free);
+                        stack.push(7, IntHop::new(*rate, at, Bytes(n * 1_100), Bytes(0)));
+                        at += rate.time_for(1_100);
+                        *free = at;
+                    }
+                    telemetry.hear(at, &stack, &rates);
+                    telemetry.is_beyond()
+                })
+                .count()
+        };
+        assert_eq!(seen([fast, slow]), 0);
+        assert!(seen([slow, fast]) > 0);
+        assert!(seen([slow, slow]) > 0);
+        assert_eq!(seen([fast, fast]), 0, "a rate that is too high is never passed");
     }
 
     #[test]

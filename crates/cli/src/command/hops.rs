@@ -8,6 +8,10 @@ use serde_json::{Value, json};
 /// How many packets told of other hops than rates were said for one by one, and how many rates these are, in what `counters` answers.
 const UNRATED: &str = "roci_telemetry_unrated_total";
 const RATES: &str = "roci_telemetry_hop_rates";
+/// How often a port had sent more than the rate lets through that was said for it.
+const BEYOND: &str = "roci_telemetry_beyond_total";
+/// What is said then.
+pub(super) const WRONG_RATES: &str = "a hop has sent more than the rate of --hop-rate lets through: give each hop's own rate, in the order in which data pass them";
 /// What a column is called; the first two of them name the queue pair and the socket.
 const HEADER: [&str; 8] = ["way", "hop", "queue", "waits", "rate", "carried", "used", "told"];
 /// What stands behind the hop that holds its way back.
@@ -36,14 +40,17 @@ pub(super) fn text<'a>(
     (!is_empty).then(|| table::lines(&table))
 }
 
-/// What is said of telemetry that an endpoint has left alone, by its counters; nothing where it has left none.
+/// What is said of telemetry that an endpoint has left alone, by its counters, and of rates that do not fit what it has taken; nothing of
+/// either where there is none.
 pub(super) fn left_alone(counters: &str) -> Option<String> {
     let sum = |name: &str| -> u64 {
         let samples = counters.lines().filter(|line| line.split('{').next() == Some(name));
         samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     };
     let count = sum(UNRATED);
-    (count > 0).then(|| format!("{count} {}", other_hops(sum(RATES))))
+    let left = (count > 0).then(|| format!("{count} {}", other_hops(sum(RATES))));
+    let wrong = (sum(BEYOND) > 0).then(|| WRONG_RATES.to_owned());
+    left.into_iter().chain(wrong).reduce(|one, next| one + "\n" + &next)
 }
 
 /// What packets did whose telemetry was left alone, and what can be done.
@@ -128,5 +135,9 @@ mod tests {
             told.starts_with("4120 packets told of more or fewer hops than the 3 rates of --hop-rate"),
             "{told}"
         );
+        let none = format!("{BEYOND}{{device=\"10.0.0.1\"}} 0\n");
+        assert!(counters.contains(&none), "{counters}");
+        let told = left_alone(&counters.replace(&none, &none.replace(" 0", " 3")));
+        assert_eq!(told.as_deref(), Some(WRONG_RATES));
     }
 }

@@ -1,6 +1,6 @@
 //! `roci perf`: perftest's tests, with perftest's tables.
 
-use super::hops::other_hops;
+use super::hops::{WRONG_RATES, other_hops};
 use crate::Failure;
 use crate::args::perf::Perf;
 use crate::execute::print;
@@ -117,7 +117,8 @@ impl Watch for Screen<'_> {
                 self.bar.messages(done, total, self.options.duration.is_some())
             }
             Event::Unrated if !self.asked.quiet => self.note(&other_hops(rates(self.options))),
-            Event::Unrated => {}
+            Event::Beyond if !self.asked.quiet => self.note(WRONG_RATES),
+            Event::Unrated | Event::Beyond => {}
             Event::Times(times) if self.json => self.result.borrow_mut().2 = times.to_vec(),
             Event::Times(times) => self.bar.hide_while(|| print(&each(times))),
             Event::Row(row) => {
@@ -348,6 +349,9 @@ fn troubles(options: &Options, counted: &Counted) -> String {
     let told: Vec<String> =
         counts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
     let told = if told.is_empty() { String::new() } else { format!(" {}\n", told.join(", ")) };
+    if counted.beyond > 0 {
+        return told + &format!(" {WRONG_RATES}\n");
+    }
     if counted.unrated > 0 {
         let count = counted.unrated;
         return told + &format!(" {count} {}\n", other_hops(rates(options)));
@@ -423,6 +427,7 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
         overflowed,
         told,
         unrated,
+        beyond,
         sent,
         lost,
         taken,
@@ -444,6 +449,7 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
     if told.is_some() {
         value["telemetry"] = told.into();
         value["telemetry_unrated"] = unrated.into();
+        value["telemetry_beyond"] = beyond.into();
     }
     if options.service == Service::Uc {
         value["messages"] =
@@ -507,6 +513,8 @@ mod tests {
         let counted = Counted { ecn_marked: 9, cnps_sent: 2, ..Counted::default() };
         assert_eq!(troubles(&counted), " 9 packets came with CE, 2 CNPs sent\n");
         let of = |told| troubles(&Counted { told, ..Counted::default() });
+        let beyond = troubles(&Counted { told: Some(9), beyond: 1, ..Counted::default() });
+        assert!(beyond.starts_with(" a hop has sent more than"), "{beyond}");
         assert!(of(Some(0)).contains("No switch told anything") && of(Some(1)).is_empty());
         let told = troubles(&Counted { told: Some(0), unrated: 9, ..Counted::default() });
         assert!(

@@ -89,6 +89,7 @@ impl DeviceInner {
             cnps,
             told,
             unrated,
+            beyond,
         } = self.counters();
         for (name, help, value) in [
             ("packets_sent_total", "Packets sent.", sent),
@@ -105,6 +106,11 @@ impl DeviceInner {
                 "telemetry_unrated_total",
                 "Packets whose telemetry was left alone, for it was of other hops than rates were said for.",
                 unrated,
+            ),
+            (
+                "telemetry_beyond_total",
+                "How often a port had sent more than the rate lets through that was said for it.",
+                beyond,
             ),
         ] {
             text.begin(name, "counter", help);

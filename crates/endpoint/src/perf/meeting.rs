@@ -57,9 +57,22 @@ impl<'a> Ready<'a> {
         let Self { place, qps, connection } = self;
         channel.acquaintance().patience = None;
         watch.event(Event::Connected(&connection));
-        let (sent, arrived, heard, is_unrated) = (0, None, Cell::default(), Cell::default());
+        let (sent, arrived, heard) = (0, None, Cell::default());
+        let (is_unrated, is_beyond) = (Cell::default(), Cell::default());
         let options = place.options;
-        Session { options, watch, qps, place, connection, channel, sent, arrived, heard, is_unrated }
+        Session {
+            options,
+            watch,
+            qps,
+            place,
+            connection,
+            channel,
+            sent,
+            arrived,
+            heard,
+            is_unrated,
+            is_beyond,
+        }
     }
 }
 

@@ -493,6 +493,8 @@ pub enum Event<'a> {
     },
     /// Packets come whose telemetry is left alone, as other hops tell than `hop_rates` has rates of. Told once, as the first have come.
     Unrated,
+    /// A port has sent more than the rate lets through that `hop_rates` say for it, so that another is its. Told once, as it is first seen.
+    Beyond,
     /// How long each message took, in microseconds and as in [`Latency`], where [`Options::times`] asks for it; the row of the
     /// same messages follows.
     Times(&'a [f64]),
@@ -529,6 +531,8 @@ pub struct Counted {
     pub told: Option<u64>,
     /// Packets whose telemetry was left alone, as other hops told than `hop_rates` has rates of.
     pub unrated: u64,
+    /// How often a port had sent more than the rate lets through that `hop_rates` say for it.
+    pub beyond: u64,
     /// The widest window in octets that the law let a queue pair have as the test ended; `None` where it has none.
     pub law_window: Option<u32>,
     /// Messages sent over unreliable connections.

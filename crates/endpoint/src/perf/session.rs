@@ -190,6 +190,8 @@ pub(super) struct Session<'a> {
     pub(super) heard: Cell<(u64, Option<Instant>)>,
     /// Whether it was told that telemetry is left alone.
     pub(super) is_unrated: Cell<bool>,
+    /// Whether it was told that a port sends more than its rate lets through.
+    pub(super) is_beyond: Cell<bool>,
 }
 
 impl Session<'_> {
@@ -215,12 +217,15 @@ impl Session<'_> {
     pub(super) fn progress(&self, done: u64, total: u64) {
         self.listen();
         self.watch.event(Event::Progress { done, total });
-        if self.options.hop_rates.len() > 1
-            && !self.is_unrated.get()
-            && self.place.device.counters().unrated > 0
-        {
-            self.is_unrated.set(true);
+        if !self.options.has_telemetry() || self.is_unrated.get() && self.is_beyond.get() {
+            return;
+        }
+        let IoCounters { unrated, beyond, .. } = self.place.device.counters();
+        if self.options.hop_rates.len() > 1 && unrated > 0 && !self.is_unrated.replace(true) {
             self.watch.event(Event::Unrated);
+        }
+        if beyond > 0 && !self.is_beyond.replace(true) {
+            self.watch.event(Event::Beyond);
         }
     }
 
@@ -271,8 +276,9 @@ impl Session<'_> {
     /// Measures, and tells what was counted, whatever the end.
     pub(super) fn run(&mut self) -> Result<(), PerfError> {
         let done = self.measure().map_err(|error| self.blamed(error));
-        let IoCounters { overflowed, cnps: cnps_sent, told, unrated, .. } = self.place.device.counters();
-        let mut counted = Counted { overflowed, cnps_sent, unrated, ..Counted::default() };
+        let IoCounters { overflowed, cnps: cnps_sent, told, unrated, beyond, .. } =
+            self.place.device.counters();
+        let mut counted = Counted { overflowed, cnps_sent, unrated, beyond, ..Counted::default() };
         for of in self.qps.iter().map(QueuePair::counters) {
             counted.packets += of.packets;
             counted.retransmitted += of.retransmitted;
