@@ -50,9 +50,14 @@ const UNANSWERED: &str = "Flows slow down for no queue before it makes the round
 pub(super) struct Network {
     /// The longest idle round trip of a full packet, with what NICs take.
     pub(super) round_trip: Span,
+    /// How long a packet waits at most in a NIC that sends several in a turn, behind what is fetched ahead of the port.
+    pub(super) ahead: Span,
     /// Whether switches trim.
     pub(super) trims: bool,
 }
+
+/// The law that slows down for whatever a round trip is longer, also for what packets of one turn wait for each other.
+const IN_TURNS: &str = "theta-powertcp";
 
 impl Control {
     /// Whether its law is fitted to the network.
@@ -74,12 +79,13 @@ impl Control {
     }
 
     /// Gives NSCC and both PowerTCPs the round trip of the network and its NICs, and NSCC a target of as much, or of three quarters where switches trim, as
-    /// its reference simulator does: where a law that keeps the least round trip of each flow is told a longer one, flows that met a queue
+    /// its reference simulator does; and θ-PowerTCP what packets wait in NICs as well, which it would take for a queue: where a law that keeps the least round trip of each flow is told a longer one, flows that met a queue
     /// from the beginning take it for the idle network, and give way to nobody.
     pub(super) fn fit_network(&self, law: &mut Law) {
-        let Some(Network { round_trip, trims }) = self.network else { return };
+        let Some(Network { round_trip, ahead, trims }) = self.network else { return };
+        let base_rtt = if self.law.value == IN_TURNS { round_trip + ahead } else { round_trip };
         let target = if trims { Span::from_ps(round_trip.as_ps() / 4 * 3) } else { round_trip };
-        for (key, span) in [("base_rtt", round_trip), ("target", target)] {
+        for (key, span) in [("base_rtt", base_rtt), ("target", target)] {
             if !self.sets(key) {
                 // Beyond its range it stays what it was.
                 _ = law.set(key, &Span::from_nanos(span.as_ps().div_ceil(1_000)).to_string());
@@ -127,19 +133,23 @@ pub(super) fn notes<'a>(
     notes
 }
 
-/// What to say of θ-PowerTCP on NICs that send several packets in a turn: each waits for those before it, and its round trip grows by that, which
-/// the law slows down for as for a queue.
+/// What to say of θ-PowerTCP on NICs that send several packets in a turn: each waits for what the NIC has fetched before it, so that a flow alone
+/// fills its link with round trips that are longer by that, and as long ones are no queue to the law.
 pub(super) fn in_turns<'a>(
     mut controls: impl Iterator<Item = &'a Control>,
     nic: &Nic,
     graph: &Graph,
 ) -> Option<String> {
-    controls.find(|control| control.law.value == "theta-powertcp" && !control.sets("base_rtt"))?;
+    let control = controls.find(|control| control.law.value == IN_TURNS && !control.sets("base_rtt"))?;
+    let Network { round_trip, ahead, .. } = control.network?;
+    let [ahead, taken] =
+        [ahead, round_trip + ahead].map(|span| Span::from_nanos(span.as_ps().div_ceil(1_000)));
     let Architecture { name, send, .. } = nic.longest_turn(graph)?;
     Some(format!(
-        "`{name}` sends up to {} in a turn, of which each packet waits for those before it, and `theta-powertcp` takes that for queueing: \
-         a flow alone does not fill the link. Set its `base_rtt` to some microseconds more than the idle round trip",
-        send.burst
+        "`{name}` sends up to {} in a turn and fetches up to {} ahead of its port, where packets wait for up to {ahead}: `{IN_TURNS}` takes {taken} for \
+         the round trip without queues, so that a flow alone fills the link, and slows down for no queue in the network that is shorter than what \
+         its packets do not wait there. With a lesser `base_rtt` queues are shorter, and a flow alone does not fill the link",
+        send.burst, send.buffer
     ))
 }
 
@@ -256,6 +266,8 @@ impl Belief {
 mod tests {
     use super::super::tests::parse;
     use super::*;
+    use crate::run::{Go, World as _};
+    use crate::world::SimulatedWorld;
     use roci_units::BitsPerSec;
 
     fn told(delay: &str, lines: &str) -> String {
@@ -428,10 +440,30 @@ mod tests {
             "{:?}",
             on("srnic", hpcc).notes().collect::<Vec<_>>()
         );
-        let waits = "`srnic` sends up to 16KiB in a turn";
+        let waits = "`srnic` sends up to 16KiB in a turn and fetches up to 64KiB ahead of its port";
         assert!(said("srnic", "\"theta-powertcp\"", waits));
         assert!(!said("srnic", "{ law = \"theta-powertcp\", base_rtt = \"9us\" }", waits));
         assert!(!said("srnic", "\"nscc\"", waits) && !said("swcc", "\"theta-powertcp\"", "in a turn"));
+    }
+
+    #[test]
+    fn a_flow_alone_fills_the_link_of_a_nic_that_sends_several_packets_in_a_turn() {
+        let goodput = |model: &str, control: &str| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[nic]\nmodel = \"{model}\"\n\
+                 [[traffic]]\nkind = \"flows\"\nflows = [{{ src = \"h0\", dst = \"h1\", size = \"4MB\" }}]\n\
+                 [transport]\ncontrol = {control}\n"
+            );
+            let results = SimulatedWorld.run(&parse(&text).unwrap(), 1, None, &mut |_| Go::On).unwrap();
+            results.total_goodput_bps().expect("it is done")
+        };
+        for model in ["srnic", "cx5", "cx6"] {
+            let [law, none] = ["\"theta-powertcp\"", "\"none\""].map(|control| goodput(model, control));
+            assert!(law > 0.97 * none, "{model}: {law} of {none}");
+            // The idle round trip alone is not enough.
+            let short = goodput(model, "{ law = \"theta-powertcp\", base_rtt = \"5200ns\" }");
+            assert!(short < 0.6 * none, "{model}: {short} of {none}");
+        }
     }
 
     #[test]

@@ -78,6 +78,8 @@ use roci_fabric::topology::Topology;
 use roci_switch::config::{CUSTOMARY_FRAME, SwitchConfig};
 use roci_transport::{Recovery, Service};
 use roci_units::{BitsPerSec, Span};
+use roci_wire::ethernet::WIRE_OVERHEAD;
+use roci_wire::{IpVersion, Opcode};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -243,9 +245,10 @@ impl Scenario {
         let timeout = transport_table.and_then(|table| table.get("timeout")).map(|node| node.origin);
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport, &faults)?;
-        let network = reach
-            .round_trip(&faults)
-            .map(|round_trip| fill::Network { round_trip, trims: switch.config.trim.is_some() });
+        let overhead = roci_wire::overhead(Opcode::WRITE_MIDDLE, transport.layout, IpVersion::V4);
+        let ahead = nic.longest_wait(&topology.graph, u64::from(overhead) + WIRE_OVERHEAD as u64);
+        let trims = switch.config.trim.is_some();
+        let network = reach.round_trip(&faults).map(|round_trip| fill::Network { round_trip, ahead, trims });
         for control in controls.iter_mut().chain([&mut transport.control]).filter(|it| it.is_fitted()) {
             control.network = network;
         }

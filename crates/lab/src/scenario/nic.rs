@@ -74,6 +74,21 @@ impl Nic {
         sender.unwrap_or_default() + receiver.unwrap_or_default()
     }
 
+    /// How long a packet waits at most in a NIC of `graph` that sends several in a turn, behind those that it has fetched ahead of its port; each takes
+    /// so many octets beside its payload.
+    pub(super) fn longest_wait(&self, graph: &Graph, overhead: u64) -> Span {
+        let rates = graph.host_rates();
+        let waits = graph.hosts.iter().zip(rates).filter_map(|(name, rate)| {
+            let config = self.config_of(name);
+            let NicModel::Parts(parts) = &config.model else { return None };
+            let (send, full) = (&parts.send, u64::from(config.mtu));
+            let octets = send.buffer.0 + send.burst.0;
+            let all = octets + octets.div_ceil(full) * overhead;
+            (send.burst.0 > full && rate.0 > 0).then(|| rate.time_for(all))
+        });
+        waits.max().unwrap_or_default()
+    }
+
     /// The NIC of `graph` that sends the most in a turn, where that is more than a full packet.
     pub(super) fn longest_turn(&self, graph: &Graph) -> Option<&Architecture> {
         let several = |(parts, mtu): &(&Architecture, u16)| parts.send.burst.0 > u64::from(*mtu);
