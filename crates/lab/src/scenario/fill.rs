@@ -266,8 +266,6 @@ impl Belief {
 mod tests {
     use super::super::tests::parse;
     use super::*;
-    use crate::run::{Go, World as _};
-    use crate::world::SimulatedWorld;
     use roci_units::BitsPerSec;
 
     fn told(delay: &str, lines: &str) -> String {
@@ -444,26 +442,6 @@ mod tests {
         assert!(said("srnic", "\"theta-powertcp\"", waits));
         assert!(!said("srnic", "{ law = \"theta-powertcp\", base_rtt = \"9us\" }", waits));
         assert!(!said("srnic", "\"nscc\"", waits) && !said("swcc", "\"theta-powertcp\"", "in a turn"));
-    }
-
-    #[test]
-    fn a_flow_alone_fills_the_link_of_a_nic_that_sends_several_packets_in_a_turn() {
-        let goodput = |model: &str, control: &str| {
-            let text = format!(
-                "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[nic]\nmodel = \"{model}\"\n\
-                 [[traffic]]\nkind = \"flows\"\nflows = [{{ src = \"h0\", dst = \"h1\", size = \"4MB\" }}]\n\
-                 [transport]\ncontrol = {control}\n"
-            );
-            let results = SimulatedWorld.run(&parse(&text).unwrap(), 1, None, &mut |_| Go::On).unwrap();
-            results.total_goodput_bps().expect("it is done")
-        };
-        for model in ["srnic", "cx5", "cx6"] {
-            let [law, none] = ["\"theta-powertcp\"", "\"none\""].map(|control| goodput(model, control));
-            assert!(law > 0.97 * none, "{model}: {law} of {none}");
-            // The idle round trip alone is not enough.
-            let short = goodput(model, "{ law = \"theta-powertcp\", base_rtt = \"5200ns\" }");
-            assert!(short < 0.6 * none, "{model}: {short} of {none}");
-        }
     }
 
     #[test]
