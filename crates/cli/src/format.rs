@@ -93,7 +93,8 @@ pub(crate) fn of_each(count: usize, runs: usize) -> String {
 }
 
 fn spread(estimate: &Estimate, one: impl Fn(f64) -> String) -> String {
-    match estimate.half_width > 0.0 {
+    // What rounding leaves of values that are alike is no spread.
+    match estimate.half_width > estimate.mean.abs() * 1e-9 {
         true => format!("{} ± {}", one(estimate.mean), one(estimate.half_width)),
         false => one(estimate.mean),
     }

@@ -25,6 +25,7 @@ const FILES: &[(&str, &str)] = &[
         "num_ranks 2\nrank 0 {\nr: recv 8b from 1 tag 4\ns: send 8b to 1 tag 4\ns requires r\n}\n\
          rank 1 {\nr: recv 8b from 0 tag 4\ns: send 8b to 0 tag 4\ns requires r\n}\n",
     ),
+    ("untaken.goal", "num_ranks 2\nrank 0 {\nc: calc 9000\ns: send 8b to 1 tag 1\ns requires c\n}\n"),
     ("nobody.goal", "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 1\n}\nrank 1 {\nrecv 8b from -1 tag 2\n}\n"),
     // Messages of all lengths, none too, one after the other and back.
     (
@@ -141,6 +142,11 @@ fn ranks_that_wait_for_one_another_are_named_and_have_results_up_to_a_stop() {
     let results = run(&of("circle.goal", ""), &[("stop", "1ms")]);
     let one = only(&results);
     assert_eq!((one.path.as_ref(), one.totals().undone), (None, 4));
+    assert!(
+        results.warnings.iter().any(|it| it.contains("rank 0 of traffic 0, on h0, waits in")),
+        "{:?}",
+        results.warnings
+    );
 }
 
 #[test]
@@ -155,6 +161,19 @@ fn a_rank_that_waits_for_what_nobody_sends_is_told_of_when_all_else_is_done() {
         "{:?}",
         results.warnings
     );
+}
+
+#[test]
+fn a_message_that_no_receive_takes_is_told_of_and_a_flow_begins_with_its_first() {
+    let results = run(&of("untaken.goal", ""), &[]);
+    let one = only(&results);
+    assert_eq!((one.seconds(), one.totals().untaken), (Some(9e-6), 1));
+    assert!(
+        results.warnings.iter().any(|it| it.contains("no receive took 1 of the messages of traffic 0")),
+        "{:?}",
+        results.warnings
+    );
+    assert_eq!(results.flows[0].start.as_secs_f64(), 9e-6);
 }
 
 #[test]

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The names of files that we write; captures, the plots of figures, and the events of one of several programs besides.
-const OURS: [&str; 16] = [
+const OURS: [&str; 17] = [
     "summary.json",
     "flows.csv",
     "links.csv",
     "priorities.csv",
     "collectives.csv",
     "ranks.csv",
+    "critical.csv",
     "series.parquet",
     "series.csv",
     "events.txt",

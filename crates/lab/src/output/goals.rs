@@ -1,4 +1,5 @@
-//! What `summary.json` says of a GOAL schedule, and `ranks.csv`: one line per rank, for spreadsheets (RFC 4180).
+//! What `summary.json` says of a GOAL schedule, `ranks.csv`, one line per rank, and `critical.csv`, one per link of the critical path, for
+//! spreadsheets (RFC 4180).
 
 use super::flows::quoted;
 use crate::results::{CriticalPath, GoalResult, Results};
@@ -19,6 +20,7 @@ pub(crate) struct GoalRecord<'a> {
     computed_s: f64,
     messages: u64,
     message_bytes: u64,
+    untaken: u64,
     critical_path: Option<PathRecord>,
 }
 
@@ -29,7 +31,7 @@ struct PathRecord {
     computed_s: f64,
     overhead_s: f64,
     messages_s: f64,
-    messages: u64,
+    messages: usize,
     ideal_s: f64,
     over_ideal: Option<f64>,
 }
@@ -64,6 +66,7 @@ impl<'a> GoalRecord<'a> {
             computed_s: totals.computed.as_secs_f64(),
             messages: totals.sent,
             message_bytes: totals.sent_bytes,
+            untaken: totals.untaken,
             critical_path: it.path.as_ref().map(PathRecord::new),
         }
     }
@@ -99,6 +102,34 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
     Ok(())
 }
 
+const CRITICAL_HEADER: &str = "goal,from_s,to_s,what,rank,host,operation,does,flow,ideal_s";
+
+/// Writes the critical paths of all schedules of `results` that are done.
+///
+/// # Errors
+/// What `out` answers.
+pub fn write_critical(out: &mut impl Write, results: &Results) -> io::Result<()> {
+    writeln!(out, "{CRITICAL_HEADER}")?;
+    for goal in &results.goals {
+        let table = &results.traffic[goal.table];
+        let name = quoted(&table.name);
+        for link in goal.path.iter().flat_map(|path| &path.links) {
+            let rank = goal.ranks.get(link.rank as usize).map_or("", |rank| results.host(rank.host));
+            let (from, to) = (link.from.as_secs_f64(), link.to.as_secs_f64());
+            write!(out, "{name},{from},{to},{},{},{},", link.kind.name(), link.rank, quoted(rank))?;
+            write!(out, "{},{}", link.operation, link.does)?;
+            let flow = link.line.and_then(|line| results.flows.get(table.flows.start + line as usize));
+            match flow {
+                Some(flow) => {
+                    writeln!(out, ",{},{}", quoted(&flow.name.to_string()), link.ideal.as_secs_f64())?
+                }
+                None => writeln!(out, ",,")?,
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::test_results::with_goal;
@@ -117,12 +148,26 @@ mod tests {
     }
 
     #[test]
+    fn each_link_of_the_critical_path_has_a_line() {
+        let mut csv = Vec::new();
+        write_critical(&mut csv, &with_goal()).unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(rows.len(), 5, "{csv}");
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
+        let message =
+            ["0", "0.00003", "0.00007", "message", "0", "s0", "1", "send 1000b to 1 tag 7", "a", "0.00002"];
+        assert_eq!(rows[3], message);
+        assert_eq!(rows[4][3..], ["calculation", "1", "s1", "1", "calc 30000", "", ""]);
+    }
+
+    #[test]
     fn the_summary_tells_what_the_time_went_into() {
         let results = with_goal();
         let record = serde_json::to_value(GoalRecord::new(&results.goals[0], &results)).unwrap();
         let expected = serde_json::json!({
             "name": "0", "ranks": 2, "operations": 5, "undone": 0, "failed": false, "time_s": 1e-4,
-            "last_rank": 1, "last_host": "s1", "computed_s": 5e-5, "messages": 1, "message_bytes": 1000,
+            "last_rank": 1, "last_host": "s1", "computed_s": 5e-5, "messages": 1, "message_bytes": 1000, "untaken": 0,
             "critical_path": {
                 "late_s": 0.0, "computed_s": 5e-5, "overhead_s": 1e-5, "messages_s": 4e-5, "messages": 1,
                 "ideal_s": 2e-5, "over_ideal": 2.0,

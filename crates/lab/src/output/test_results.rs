@@ -3,10 +3,11 @@
 use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
     CollectiveResult, CriticalPath, Effect, FaultResult, FlowName, FlowResult, FlowStatus, GoalRank,
-    GoalResult, HostFigures, HostResult, IdleTimes, Iteration, Leg, LinkResult, MachineResult, MachineSample,
-    Op, Outcome, PriorityResult, Results, RpcResult, RuleResult, SlowStep, SwitchResult, Times,
-    TrafficResult,
+    GoalResult, HostFigures, HostResult, IdleTimes, Iteration, LinkKind, LinkResult, MachineResult,
+    MachineSample, Op, Outcome, PathLink, PriorityResult, Results, RpcResult, RuleResult, SlowStep,
+    SwitchResult, Times, TrafficResult,
 };
+use crate::traffic::goal::Does;
 use crate::traffic::{Algorithm, Operation};
 use roci_machine::Counters;
 use roci_units::{Instant, Span};
@@ -166,14 +167,32 @@ pub(crate) fn with_goal() -> Results {
         received_bytes: 1000,
         ..GoalRank::default()
     };
+    let link = |kind: LinkKind, rank, operation, [from, to]: [u64; 2]| PathLink {
+        kind,
+        from: Instant::ZERO + Span::from_micros(from),
+        to: Instant::ZERO + Span::from_micros(to),
+        rank,
+        operation,
+        does: match kind {
+            LinkKind::Calculation => Does::Calc((to - from) * 1000),
+            _ => Does::Send { to: 1, tag: 7, size: 1000 },
+        },
+        line: kind.is_message().then_some(0),
+        ideal: Span::from_micros(if kind.is_message() { 20 } else { 0 }),
+    };
     let path = CriticalPath {
         time: Span::from_micros(100),
         late: Span::ZERO,
         computed: Span::from_micros(50),
         overhead: Span::from_micros(10),
         messages: Span::from_micros(40),
-        legs: [(Leg { line: 0, size: 1000, is_answered: false }, 1)].into(),
         ideal: Span::from_micros(20),
+        links: vec![
+            link(LinkKind::Calculation, 0, 0, [0, 20]),
+            link(LinkKind::Overhead, 0, 1, [20, 30]),
+            link(LinkKind::Message, 0, 1, [30, 70]),
+            link(LinkKind::Calculation, 1, 1, [70, 100]),
+        ],
     };
     let ranks = vec![sender, receiver];
     let one = GoalResult { table: 0, start: Instant::ZERO, ranks, path: Some(path), failed: false };

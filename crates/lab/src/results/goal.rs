@@ -1,8 +1,8 @@
 //! What became of a GOAL schedule: how long it took, what each rank did, and what the time went into.
 
+use crate::traffic::goal::Does;
 use roci_units::{Instant, Span};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// The results of one `[[traffic]]` table of kind `goal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,17 +40,8 @@ pub struct GoalRank {
     pub received: u64,
     /// Octets of these.
     pub received_bytes: u64,
-}
-
-/// A message on the way to the end: the queue pair that it went by, of its table's, its octets, and whether its sender waited for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Leg {
-    /// The queue pair.
-    pub line: u32,
-    /// The octets.
-    pub size: u64,
-    /// It was waited for until it had been acknowledged, else until it had come.
-    pub is_answered: bool,
+    /// Messages that no receive took.
+    pub untaken: u64,
 }
 
 /// The chain of what was waited for, from the beginning to the operation that was done last. Its parts add up to its time.
@@ -67,16 +58,67 @@ pub struct CriticalPath {
     /// Messages on their way, from when they were posted: behind others of their queue pair, through the network, and where a send was
     /// done with its acknowledgement, until that came.
     pub messages: Span,
-    /// Those messages, and how many of each kind.
-    pub legs: BTreeMap<Leg, u64>,
-    /// How long all of them would have been on their way on an idle network, one after the other.
+    /// How long all of those would have been on their way on an idle network, one after the other.
     pub ideal: Span,
+    /// Its links, in the order of time; such as took no time are left out, but for messages.
+    pub links: Vec<PathLink>,
+}
+
+/// A link of a critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathLink {
+    /// What took the time.
+    pub kind: LinkKind,
+    /// When it began.
+    pub from: Instant,
+    /// When it was over.
+    pub to: Instant,
+    /// The rank that did it; of a message the one that sent it.
+    pub rank: u32,
+    /// The operation, counted from 0 in its rank; of a message its send.
+    pub operation: u32,
+    /// What that does.
+    pub does: Does,
+    /// Of a message the queue pair that it went by, of its table's; `None` of one that a rank sent to itself.
+    pub line: Option<u32>,
+    /// Of a message how long it takes on an idle network.
+    pub ideal: Span,
+}
+
+/// What took the time of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// A calculation.
+    Calculation,
+    /// What a CPU had to do with a message.
+    Overhead,
+    /// A message, until it had come.
+    Message,
+    /// A message, until it had been acknowledged.
+    Acknowledged,
+}
+
+impl LinkKind {
+    /// How results write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Calculation => "calculation",
+            Self::Overhead => "overhead",
+            Self::Message => "message",
+            Self::Acknowledged => "acknowledged",
+        }
+    }
+
+    /// Whether it is of a message.
+    pub const fn is_message(self) -> bool {
+        matches!(self, Self::Message | Self::Acknowledged)
+    }
 }
 
 impl CriticalPath {
     /// How many messages.
-    pub fn count(&self) -> u64 {
-        self.legs.values().sum()
+    pub fn count(&self) -> usize {
+        self.links.iter().filter(|link| link.kind.is_message()).count()
     }
 
     /// The time of the messages over that on an idle network; `None` where there were none.
@@ -101,6 +143,7 @@ impl GoalResult {
             sent_bytes: sum.sent_bytes + rank.sent_bytes,
             received: sum.received + rank.received,
             received_bytes: sum.received_bytes + rank.received_bytes,
+            untaken: sum.untaken + rank.untaken,
             ..sum
         })
     }

@@ -3,11 +3,12 @@
 use super::Simulation;
 use super::path::{Arrival, Paths};
 use super::profile::Profiles;
-use crate::results::{CollectiveResult, GoalResult};
+use crate::results::{CollectiveResult, GoalResult, LinkKind};
 use crate::run::RunError;
 use crate::scenario::Scenario;
 use crate::traffic::collective::Schedule;
 use crate::traffic::collective::tree::Tree;
+use crate::traffic::goal::Does;
 use crate::traffic::{Algorithm, Collective, Traffic};
 use roci_fabric::fabric::Fabric;
 use roci_fabric::net::Net;
@@ -59,15 +60,20 @@ impl Simulation<'_> {
         let mut results = driver.goals.results();
         for result in &mut results {
             let Some(path) = &mut result.path else { continue };
-            for (&leg, &count) in &path.legs {
-                let [from, to] = driver.goals.ends(result.table, leg);
-                let mtu = driver.profiles.mtu(from, to);
-                let time = if leg.is_answered {
-                    self.paths.acknowledged(net, from, to, leg.size, mtu)
-                } else {
-                    self.paths.arrival(net, from, to, leg.size, mtu).time
-                };
-                path.ideal += time * count;
+            // Many are of one queue pair and length.
+            let mut known = BTreeMap::new();
+            for link in path.links.iter_mut().filter(|link| link.kind.is_message()) {
+                let (Some(line), Does::Send { size, .. }) = (link.line, link.does) else { continue };
+                let is_answered = link.kind == LinkKind::Acknowledged;
+                link.ideal = *known.entry((line, size, is_answered)).or_insert_with(|| {
+                    let [from, to] = driver.goals.ends(result.table, line);
+                    let mtu = driver.profiles.mtu(from, to);
+                    if is_answered {
+                        return self.paths.acknowledged(net, from, to, size, mtu);
+                    }
+                    self.paths.arrival(net, from, to, size, mtu).time
+                });
+                path.ideal += link.ideal;
             }
         }
         results

@@ -133,15 +133,18 @@ impl Simulation<'_> {
         told.take(5).collect()
     }
 
-    /// Tells of schedules that have come to no end though all that was sent has arrived.
+    /// Tells of schedules that have come to no end though all that was sent has arrived and nothing is calculated.
     pub(super) fn look_for_undone(&mut self) {
-        if self.alive() > 0 || !self.fabric.nics.application.goals.is_undone() {
-            return;
-        }
         let waiting = self.waiting();
         if !waiting.is_empty() {
             self.warnings
                 .push(format!("a schedule is not done: {}, and nobody sends that", waiting.join(", ")));
+        } else if self.alive() == 0 {
+            for (table, count) in self.fabric.nics.application.goals.untaken().filter(|(_, count)| *count > 0)
+            {
+                let name = &self.scenario.traffic_names[table];
+                self.warnings.push(format!("no receive took {count} of the messages of traffic {name}: its ranks send more than they receive"));
+            }
         }
     }
 

@@ -5,14 +5,13 @@ use super::page::{Cell, Section, Table, Unit};
 use super::{Run, named};
 use crate::batch::Names;
 use crate::results::{CriticalPath, GoalRank, GoalResult, Results};
-use roci_units::Bytes;
 
 const FIGURES: [(&str, Unit); 11] = [
     ("ranks", Unit::Count),
     ("operations", Unit::Count),
     ("not done", Unit::Count),
     ("messages", Unit::Count),
-    ("octets", Unit::Text),
+    ("octets", Unit::Bytes),
     ("time", Unit::Time),
     ("late", Unit::Time),
     ("computed", Unit::Time),
@@ -30,7 +29,7 @@ fn figures(it: &GoalResult) -> [Cell; 11] {
         operations.into(),
         undone.into(),
         sent.into(),
-        Bytes(sent_bytes).to_string().into(),
+        sent_bytes.into(),
         it.seconds().into(),
         of_path(|path| path.late.as_secs_f64()),
         of_path(|path| path.computed.as_secs_f64()),

@@ -54,6 +54,7 @@ fn what_is_no_schedule_is_refused_with_its_line() {
         ("num_ranks 2\nrank 1\n".to_owned(), "line 2: \"rank 1\""),
         ("num_ranks 2\nrank 0 {\n}\nrank 0 {\n}\n".to_owned(), "line 4: a second block of rank 0"),
         ("num_ranks 2\nrank 0 {\ncalc 1\n".to_owned(), "the block of rank 0 has no end"),
+        ("num_ranks 2\nrank 0 {\ncalc 1\nrank 1 {\n}\n".to_owned(), "the block of rank 0 has no end"),
         ("num_ranks 2\ncalc 1\n".to_owned(), "line 2: \"calc 1\""),
         (block("calc"), "line 3: \"calc\" is no line of a schedule"),
         (block("calc 1 tag 2"), "line 3"),

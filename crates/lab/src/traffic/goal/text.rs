@@ -111,6 +111,9 @@ fn read_line<'a>(
         *block = None;
         return Ok(());
     }
+    if first == "rank" && content.trim_end().ends_with('{') {
+        return Err(GoalError::NoEnd(open.rank));
+    }
     if let Some((waits, relation, of)) = three(content)
         && matches!(relation, "requires" | "irequires")
     {

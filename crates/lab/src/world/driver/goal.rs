@@ -5,8 +5,8 @@
 mod ranks;
 
 use super::{Driver, at};
-use crate::results::goal::{GoalResult, Leg};
-use crate::traffic::goal::{Does, Goal};
+use crate::results::goal::GoalResult;
+use crate::traffic::goal::{Does, Goal, Line};
 use crate::traffic::{Job, JobId, Traffic, jobs};
 use ranks::{Effect, Ranks};
 use roci_fabric::net::Net;
@@ -115,16 +115,17 @@ impl Goals {
     }
 
     /// The NICs at the ends of a queue pair of a table.
-    pub(in crate::world) fn ends(&self, table: usize, leg: Leg) -> [HostId; 2] {
-        self.groups[table].as_ref().map_or_else(Default::default, |group| group.wires[leg.line as usize].ends)
+    pub(in crate::world) fn ends(&self, table: usize, line: u32) -> [HostId; 2] {
+        self.groups[table].as_ref().map_or_else(Default::default, |group| group.wires[line as usize].ends)
     }
 
-    /// The ranks that wait for messages in schedules of which none is under way: of each rank the first receive, with its host.
+    /// The ranks that wait for messages in schedules of which nothing is under way: of each rank the first receive, with its host.
     pub(in crate::world) fn waiting(&self) -> Vec<(usize, u32, HostId, Does)> {
         let mut all = Vec::new();
         for (table, group) in self.groups.iter().enumerate() {
             let Some(group) = group else { continue };
-            if !group.failed && group.wires.iter().all(Wire::is_idle) {
+            let calculates = self.due.iter().any(|Reverse((_, of, ..))| *of as usize == table);
+            if !group.failed && !calculates && group.wires.iter().all(Wire::is_idle) {
                 let waiting = group.ranks.waiting().into_iter();
                 all.extend(waiting.map(|(rank, does)| (table, rank, group.ranks.host(rank), does)));
             }
@@ -132,9 +133,10 @@ impl Goals {
         all
     }
 
-    /// Whether operations are left in a schedule that was not given up.
-    pub(in crate::world) fn is_undone(&self) -> bool {
-        self.groups.iter().flatten().any(|group| group.ranks.undone > 0 && !group.failed)
+    /// Of each schedule how many messages no receive took.
+    pub(in crate::world) fn untaken(&self) -> impl Iterator<Item = (usize, u64)> {
+        let groups = self.groups.iter().enumerate();
+        groups.filter_map(|(table, group)| Some((table, group.as_ref()?.ranks.untaken())))
     }
 
     fn take_due(&mut self, now: Instant) -> Option<(u32, u32, u32)> {
@@ -145,11 +147,8 @@ impl Goals {
 
 impl Group {
     fn new(spec: &Goal, hosts: &[HostId]) -> Self {
-        let wire = |line: &crate::traffic::goal::Line| Wire {
-            coming: line.messages,
-            unacknowledged: line.messages,
-            ..Wire::default()
-        };
+        let wire =
+            |line: &Line| Wire { coming: line.messages, unacknowledged: line.messages, ..Wire::default() };
         Self {
             ranks: Ranks::new(spec, hosts),
             wires: spec.lines().iter().map(wire).collect(),
@@ -226,7 +225,7 @@ impl Driver {
         group: &mut Group,
         number: u32,
     ) -> Option<HostId> {
-        let from = group.ranks.spec.lines()[number as usize].from;
+        let Line { from, messages, .. } = group.ranks.spec.lines()[number as usize];
         let wire = &mut group.wires[number as usize];
         let mtu = u64::from(self.profiles.mtu(wire.ends[0], wire.ends[1]));
         let mut sender = None;
@@ -237,6 +236,10 @@ impl Driver {
                 break;
             }
             wire.held.pop_front();
+            let is_first = wire.posted.is_empty() && wire.unacknowledged == messages;
+            if is_first && let Some(live) = &mut self.live[group.places[number as usize] as usize] {
+                live.start = now;
+            }
             wire.posted.push_back((operation, packets));
             wire.packets += packets;
             let octets = u32::try_from(size).expect("the length of messages has been checked");

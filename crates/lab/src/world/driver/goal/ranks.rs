@@ -1,7 +1,7 @@
 //! The ranks of a GOAL schedule: what may begin, what its CPUs do, and which message a receive takes. Of a network they know nothing but
 //! when messages come.
 
-use crate::results::goal::{CriticalPath, GoalRank, Leg};
+use crate::results::goal::{CriticalPath, GoalRank, LinkKind, PathLink};
 use crate::traffic::goal::{Does, Goal};
 use roci_fabric::packet::HostId;
 use roci_units::{Instant, Span};
@@ -321,8 +321,14 @@ impl Ranks {
 
     /// What became of each rank.
     pub(super) fn results(&self) -> Vec<GoalRank> {
-        let told = |state: &State| GoalRank { undone: state.undone.into(), ..state.told };
+        let told =
+            |state: &State| GoalRank { undone: state.undone.into(), untaken: state.untaken(), ..state.told };
         self.states.iter().map(told).collect()
+    }
+
+    /// How many messages no receive has taken.
+    pub(super) fn untaken(&self) -> u64 {
+        self.states.iter().map(State::untaken).sum()
     }
 
     /// Some of the receives that wait for a message, in words.
@@ -356,22 +362,31 @@ impl Ranks {
             let carried_out = began + duration;
             if until > carried_out {
                 // The send was done when it had been acknowledged.
-                self.add_leg(&mut path, rank, operation, until.since(carried_out), true);
+                let link = self.link(LinkKind::Acknowledged, rank, operation, carried_out, until);
+                path.messages += until.since(carried_out);
+                path.links.push(link);
             }
-            match self.does(rank, operation).0 {
-                Does::Calc(_) => path.computed += duration,
-                Does::Send { .. } | Does::Recv { .. } => path.overhead += duration,
+            let kind = match self.does(rank, operation).0 {
+                Does::Calc(_) => LinkKind::Calculation,
+                Does::Send { .. } | Does::Recv { .. } => LinkKind::Overhead,
+            };
+            let spent = if kind == LinkKind::Calculation { &mut path.computed } else { &mut path.overhead };
+            *spent += duration;
+            if !duration.is_zero() {
+                path.links.push(self.link(kind, rank, operation, began, carried_out));
             }
             (until, operation) = match state.by[at] {
                 By::Begin => {
                     path.late = began.since(self.spec.start);
+                    path.links.reverse();
                     return Some(path);
                 }
                 By::Done(before) => (began, before),
                 By::Cpu(before) => (state.began[before as usize] + self.duration(rank, before), before),
                 By::Message(from, send) => {
                     let posted = self.states[from as usize].began[send as usize] + self.duration(from, send);
-                    self.add_leg(&mut path, from, send, began.since(posted), false);
+                    path.messages += began.since(posted);
+                    path.links.push(self.link(LinkKind::Message, from, send, posted, began));
                     rank = from;
                     (posted, send)
                 }
@@ -379,17 +394,22 @@ impl Ranks {
         }
     }
 
-    /// Adds a message to the path; what stays in its rank takes no way.
-    fn add_leg(&self, path: &mut CriticalPath, from: u32, send: u32, time: Span, is_answered: bool) {
-        let (to, tag, size) = self.message(from, send);
-        path.messages += time;
-        if let Some(line) = self.spec.line(from, to, tag) {
-            *path.legs.entry(Leg { line, size, is_answered }).or_default() += 1;
-        }
+    fn link(&self, kind: LinkKind, rank: u32, operation: u32, from: Instant, to: Instant) -> PathLink {
+        let (does, _) = self.does(rank, operation);
+        let line = match does {
+            Does::Send { to, tag, .. } if kind.is_message() => self.spec.line(rank, to, tag),
+            _ => None,
+        };
+        PathLink { kind, from, to, rank, operation, does, line, ideal: Span::ZERO }
     }
 }
 
 impl State {
+    /// How many messages have come that no receive has taken.
+    fn untaken(&self) -> u64 {
+        self.unexpected.values().map(|queue| queue.len() as u64).sum()
+    }
+
     /// The first message that has come and that such a receive takes.
     fn take_unexpected(&mut self, from: Option<u32>, tag: Option<u32>) -> Option<u32> {
         let key = match from.zip(tag) {

@@ -166,7 +166,8 @@ fn a_long_send_is_done_when_it_has_been_acknowledged_and_an_eager_one_at_once() 
     assert_eq!(done(&ranks, 0, 1), at(210));
     let path = ranks.critical_path().unwrap();
     assert_eq!((path.computed, path.messages, path.count()), (ns(10), ns(200), 1));
-    assert!(path.legs.keys().all(|leg| leg.is_answered));
+    let kinds: Vec<LinkKind> = path.links.iter().map(|link| link.kind).collect();
+    assert_eq!(kinds, [LinkKind::Acknowledged, LinkKind::Calculation]);
 }
 
 #[test]
@@ -240,6 +241,11 @@ proptest! {
             }
         }
         let path = ranks.critical_path().expect("all is done");
+        let mut at = spec.start + path.late;
+        for link in &path.links {
+            prop_assert_eq!(link.from, at, "a link begins where the one before it ends: {}", text);
+            at = link.to;
+        }
         prop_assert_eq!(path.late + path.computed + path.overhead + path.messages, path.time, "{}", text);
         let last = ranks.states.iter().flat_map(|state| &state.done).max().expect("there are some");
         prop_assert_eq!(path.time, last.since(spec.start));
