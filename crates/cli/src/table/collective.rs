@@ -93,7 +93,7 @@ fn row(it: &CollectiveResult, results: &Results) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::results;
+    use super::super::fixture::results;
     use super::*;
     use roci_lab::figures::statistics::Estimate;
     use roci_lab::results::{Iteration, TrafficResult};

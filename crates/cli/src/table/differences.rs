@@ -1,6 +1,7 @@
 //! What is printed of several configurations: how much each differs from the first one with the same flows, seed by seed.
 
-use super::{BY_CHANCE, fit, heading, priorities, table};
+use super::configurations::heading;
+use super::{BY_CHANCE, fit, priorities, table};
 use crate::format::{difference, or_dash};
 use roci_lab::batch::{Difference, Group, Metric, Names};
 use roci_lab::figures::statistics::Estimate;

@@ -107,7 +107,7 @@ fn in_switches(results: &Results) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::results;
+    use super::super::fixture::results;
     use super::*;
     use roci_lab::results::Effect;
     use roci_units::{Instant, Span};

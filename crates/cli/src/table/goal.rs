@@ -83,7 +83,7 @@ fn row(it: &GoalResult, results: &Results) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::results;
+    use super::super::fixture::results;
     use super::*;
     use roci_lab::results::TrafficResult;
     use roci_units::{Instant, Span};

@@ -96,7 +96,7 @@ fn written(metric: PriorityMetric, value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::results;
+    use super::super::fixture::results;
     use super::*;
     use roci_lab::results::{LinkResult, PriorityResult};
 

@@ -121,7 +121,7 @@ fn machine(it: &MachineResult, results: &Results) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::results;
+    use super::super::fixture::results;
     use super::*;
     use roci_lab::results::{IdleTimes, Times, TrafficResult};
 

@@ -1,6 +1,7 @@
 //! What is printed of each `[[traffic]]` table, where there are several: how the flows of one fared beside those of another.
 
-use super::{SPREAD, lines, spread, summed, table};
+use super::configurations::summed;
+use super::{SPREAD, lines, spread, table};
 use crate::format::{number, or_dash, rate};
 use roci_lab::batch::{Metric, Names, Sum};
 use roci_lab::results::{FlowSet, Results};
@@ -65,7 +66,7 @@ fn done(flows: FlowSet<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::results;
+    use super::super::fixture::results;
     use super::*;
     use roci_endpoint::Status;
     use roci_lab::results::{FlowStatus, TrafficResult};
