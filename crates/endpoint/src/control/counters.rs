@@ -76,6 +76,14 @@ impl DeviceInner {
     pub(super) fn prometheus(&self) -> String {
         let mut text = Text(String::new());
         let device = format!("device=\"{}\"", self.local);
+        self.of_packets(&mut text, &device);
+        self.of_programs(&mut text, &device);
+        self.of_queue_pairs(&mut text, &device);
+        text.0
+    }
+
+    /// What no queue pair knows of: packets that came and went, and those that were refused.
+    fn of_packets(&self, text: &mut Text, device: &str) {
         let IoCounters {
             sent,
             unsent,
@@ -114,10 +122,10 @@ impl DeviceInner {
             ),
         ] {
             text.begin(name, "counter", help);
-            text.value(name, &device, value);
+            text.value(name, device, value);
         }
         text.begin("telemetry_hop_rates", "gauge", "Rates said for hops one by one; 0: one is of all.");
-        text.value("telemetry_hop_rates", &device, self.ordered_rates());
+        text.value("telemetry_hop_rates", device, self.ordered_rates());
         text.begin("refused_total", "counter", "Packets that the transport refused, by reason.");
         for (reason, refusal) in REFUSALS {
             text.value("refused_total", &format!("{device},reason=\"{reason}\""), self.refused(refusal));
@@ -127,7 +135,11 @@ impl DeviceInner {
             "counter",
             "Times that a queue pair with losses found no bitmap left, and recovered without.",
         );
-        text.value("bitmaps_refused_total", &device, self.bitmaps_refused());
+        text.value("bitmaps_refused_total", device, self.bitmaps_refused());
+    }
+
+    /// What programs failed at.
+    fn of_programs(&self, text: &mut Text, device: &str) {
         text.begin(
             "program_failures_total",
             "counter",
@@ -148,6 +160,10 @@ impl DeviceInner {
                 );
             }
         }
+    }
+
+    /// What each queue pair met, where it stands, and what switches told it.
+    fn of_queue_pairs(&self, text: &mut Text, device: &str) {
         let (mut rows, mut ways) = (Vec::new(), Vec::new());
         self.each(None, |core, entry, place, law, now| {
             let law = title(law).replace('\\', "\\\\").replace('"', "\\\"");
@@ -203,6 +219,5 @@ impl DeviceInner {
         if !ways.is_empty() {
             text.hops(&ways);
         }
-        text.0
     }
 }
