@@ -4,177 +4,19 @@
 //! of chance of its own, so one more disturbs no other. PAUSE frames are exempt, but for links that are down.
 
 mod losses;
+mod node;
+mod spec;
 
 pub use losses::InSwitch;
+pub use spec::{Fault, FaultError, FaultSpec, Turns};
 
 use crate::change::Outage;
-use crate::graph::NodeId;
 use crate::net::{LAPSE, STORM};
 use crate::packet::Packet;
 use crate::queue::{EventQueue, HORIZON_PS};
 use losses::Losses;
-use roci_units::{BitErrorRate, BitsPerSec, Instant, Pace, Random, Ratio, Span};
-use roci_wire::ethernet::WIRE_OVERHEAD;
-use std::collections::VecDeque;
-use std::fmt;
-
-/// A fault on one direction of a link, for some time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FaultSpec {
-    /// The link, by its place in the graph.
-    pub link: u32,
-    /// The end that sends into it.
-    pub from: NodeId,
-    /// When it begins.
-    pub start: Instant,
-    /// When it ends; [`Instant::NEVER`] if it does not.
-    pub until: Instant,
-    /// What it does.
-    pub fault: Fault,
-}
-
-/// What a fault does to packets that cross it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fault {
-    /// Loses each packet with this probability.
-    Loss(Ratio),
-    /// Loses packets in bursts (Gilbert 1960, Elliott 1963): a chain of two states, which steps at each packet.
-    GilbertElliott {
-        /// The probability of going from good to bad.
-        to_bad: Ratio,
-        /// The probability of going from bad to good.
-        to_good: Ratio,
-        /// The loss while good.
-        loss_good: Ratio,
-        /// The loss while bad.
-        loss_bad: Ratio,
-        /// Those of one way of a link that have the same number go on with each other's state, as a fault does that another one
-        /// stood in for.
-        chain: u32,
-    },
-    /// Loses each packet of which a bit is wrong: the frame's check sequence tells.
-    BitErrors(BitErrorRate),
-    /// Damages each packet with this probability; the receiver's ICRC finds out.
-    Corrupt(Ratio),
-    /// Sends a second copy at the same time with this probability.
-    Duplicate(Ratio),
-    /// Holds packets back with this probability, so that later ones overtake them.
-    Reorder {
-        /// The probability.
-        chance: Ratio,
-        /// For how long.
-        delay: Span,
-    },
-    /// Holds every packet back by `delay` and an equally distributed part of `jitter`, without changing their order: they follow
-    /// each other no sooner than the link's rate lets them, also those that come when it is over.
-    Delay {
-        /// At least so long.
-        delay: Span,
-        /// And up to this much more.
-        jitter: Span,
-    },
-    /// The link goes up and down in turn, up first. A packet is lost if the link is down as its transmission begins.
-    Flap(Turns),
-    /// The link is down: it loses everything.
-    Down,
-    /// The link runs at this rate, which is not above the one that it is built for. What is being sent as it changes ends as it
-    /// began; the switch has its thresholds and its headroom for the other rate.
-    Rate(BitsPerSec),
-    /// The far end keeps `priority` paused.
-    PauseStorm {
-        /// The priority.
-        priority: u8,
-    },
-    /// Calls for a CNP to the source of the data packet that lifts the link's load above a threshold.
-    ForgedCnp {
-        /// The load, preamble and gap included.
-        threshold: BitsPerSec,
-        /// The time over which it is taken, up to the present.
-        window: Span,
-        /// The least time between two CNPs.
-        cooldown: Span,
-    },
-}
-
-/// What goes down and comes up again for as long as it is in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
-    /// When the first of its turns began, up: not after it came into force, and before it where something else was in force
-    /// in its place.
-    pub began: Instant,
-    /// How long it is up.
-    pub up: Span,
-    /// How long it is down.
-    pub down: Span,
-}
-
-impl Turns {
-    /// The first instant from `time` on at which it is down, in picoseconds.
-    pub(crate) fn next_down(&self, time: u64) -> u64 {
-        let (turn, up) = (self.turn(time), self.up.as_ps());
-        if turn >= up { time } else { time + (up - turn) }
-    }
-
-    /// When it comes up, if it is down at `time`.
-    pub(crate) fn next_up(&self, time: u64) -> u64 {
-        time + (self.up + self.down).as_ps() - self.turn(time)
-    }
-
-    /// How much of its turn, up and down, is over at `time`.
-    fn turn(&self, time: u64) -> u64 {
-        time.saturating_sub(self.began.as_ps()) % (self.up + self.down).as_ps()
-    }
-}
-
-/// Why a fault makes no sense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultError {
-    /// No link joins the two nodes.
-    NoSuchLink,
-    /// A probability above one.
-    Probability,
-    /// Priorities are 0 to 7.
-    Priority,
-    /// A flapping link needs times, and a window must have a length.
-    Times,
-    /// A rate of zero, or above the link's own.
-    Rate,
-}
-
-impl fmt::Display for FaultError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoSuchLink => "a fault on a link that does not exist",
-            Self::Probability => "a probability above 1",
-            Self::Priority => "a priority above 7",
-            Self::Times => "a time of zero where a length is needed",
-            Self::Rate => "a rate of zero or above the link's own",
-        })
-    }
-}
-
-impl Fault {
-    fn check(&self) -> Result<(), FaultError> {
-        let proper = |ratios: &[Ratio]| ratios.iter().all(|ratio| ratio.is_proper());
-        let (probabilities, times) = match *self {
-            Self::Loss(p) | Self::Corrupt(p) | Self::Duplicate(p) => (proper(&[p]), true),
-            Self::Reorder { chance, .. } => (proper(&[chance]), true),
-            Self::GilbertElliott { to_bad, to_good, loss_good, loss_bad, .. } => {
-                (proper(&[to_bad, to_good, loss_good, loss_bad]), true)
-            }
-            Self::Delay { .. } | Self::BitErrors(_) | Self::Down | Self::Rate(_) => (true, true),
-            Self::Flap(Turns { up, down, .. }) => (true, !(up + down).is_zero()),
-            Self::ForgedCnp { window, .. } => (true, !window.is_zero()),
-            Self::PauseStorm { priority } if priority > 7 => return Err(FaultError::Priority),
-            Self::PauseStorm { .. } => (true, true),
-        };
-        match (probabilities, times) {
-            (false, _) => Err(FaultError::Probability),
-            (_, false) => Err(FaultError::Times),
-            _ => Ok(()),
-        }
-    }
-}
+use node::{Fate, Node};
+use roci_units::{BitsPerSec, Pace, Random};
 
 /// What the faults on one direction of a link have done.
 ///
@@ -218,28 +60,6 @@ impl Count {
 pub(crate) struct Copy {
     pub(crate) arrival: u64,
     pub(crate) corrupt: bool,
-}
-
-/// A fault where it stands.
-#[derive(Debug)]
-struct Node {
-    fault: Fault,
-    /// Its place among the faults of the configuration.
-    place: u32,
-    start: u64,
-    until: u64,
-    random: Random,
-    /// Gilbert-Elliott: the place of its chain among those of the line, and whether that is in its bad state. Others leave the one
-    /// at their place as it is.
-    chain: usize,
-    bad: bool,
-    /// Delay: when the last packet came out, and the pace at which they may follow each other.
-    last: u64,
-    pace: Pace,
-    /// Forger: when packets were sent and their octets, those within the window; their sum; when it may call again.
-    window: VecDeque<(u64, u32)>,
-    octets: u64,
-    ready_at: u64,
 }
 
 /// The faults of one direction of a link.
@@ -339,16 +159,6 @@ pub(crate) struct Crossing {
     pub(crate) lost: u64,
 }
 
-/// What one node does to one copy.
-enum Fate {
-    Pass,
-    Lost,
-    Corrupt,
-    Twice,
-    Until(u64),
-    Overtaken(u64),
-}
-
 impl Faults {
     /// Puts a fault, with its place among all, on the link of `rate` that `port` sends into, behind those that stand there.
     #[expect(clippy::cast_possible_truncation, reason = "far fewer than 2^31 faults")]
@@ -370,20 +180,7 @@ impl Faults {
         }
         let line = self.line(port);
         let chain = if let Fault::GilbertElliott { chain, .. } = spec.fault { line.chain(chain) } else { 0 };
-        line.nodes.push(Node {
-            fault: spec.fault,
-            place,
-            start: spec.start.as_ps(),
-            until: spec.until.as_ps(),
-            random,
-            chain,
-            bad: false,
-            last: 0,
-            pace: Pace::new(rate),
-            window: VecDeque::new(),
-            octets: 0,
-            ready_at: 0,
-        });
+        line.nodes.push(Node::new(place, spec, rate, random, chain));
         Ok(())
     }
 
@@ -612,86 +409,5 @@ impl Faults {
         }
         line.counters.forged += u64::from(forge);
         Crossing { forge, lost: line.counters.dropped.packets - lost_before }
-    }
-}
-
-impl Node {
-    /// Whether it is in force at `now`, or packets that it has held back are still on their way.
-    const fn concerns(&self, now: u64) -> bool {
-        self.start <= now && (now < self.until || now < self.last)
-    }
-
-    /// The first instant from `time` on at which it has the link down; `u64::MAX` if there is none.
-    fn next_down(&self, time: u64) -> u64 {
-        let time = time.max(self.start);
-        let at = match self.fault {
-            Fault::Down => time,
-            Fault::Flap(turns) if !turns.down.is_zero() => turns.next_down(time),
-            _ => u64::MAX,
-        };
-        if at < self.until { at } else { u64::MAX }
-    }
-
-    /// When it lets the link up again, if it has it down at `time`.
-    fn down_until(&self, time: u64) -> Option<u64> {
-        let up = match self.fault {
-            Fault::Flap(turns) if !turns.up.is_zero() => turns.next_up(time).min(self.until),
-            _ => self.until,
-        };
-        (self.next_down(time) == time && time < u64::MAX).then_some(up)
-    }
-
-    fn meet(&mut self, now: u64, arrival: u64, packet: &Packet) -> Fate {
-        let random = &mut self.random;
-        match self.fault {
-            Fault::Loss(p) if random.chance(p) => Fate::Lost,
-            Fault::BitErrors(rate) if random.next_u64() >= rate.survival(packet.frame.into()) => Fate::Lost,
-            Fault::Corrupt(p) if random.chance(p) => Fate::Corrupt,
-            Fault::Duplicate(p) if random.chance(p) => Fate::Twice,
-            Fault::Reorder { chance, delay } if random.chance(chance) => {
-                Fate::Overtaken(arrival.saturating_add(delay.as_ps()))
-            }
-            Fault::GilbertElliott { to_bad, to_good, loss_good, loss_bad, .. } => {
-                self.bad ^= random.chance(if self.bad { to_good } else { to_bad });
-                let lost = random.chance(if self.bad { loss_bad } else { loss_good });
-                if lost { Fate::Lost } else { Fate::Pass }
-            }
-            Fault::Delay { delay, jitter } => {
-                let mut held = arrival;
-                if now < self.until {
-                    let extra = random.below(jitter.as_ps().saturating_add(1).max(1));
-                    held = held.saturating_add(delay.as_ps()).saturating_add(extra);
-                }
-                // A time that is rounded by itself would have a link that is always busy fall behind ever more.
-                let behind = self.pace.advance(u32::from(packet.frame) + WIRE_OVERHEAD);
-                self.last = held.max(self.last.saturating_add(behind.as_ps()));
-                Fate::Until(self.last)
-            }
-            Fault::Flap(turns) if turns.next_down(now) == now => Fate::Lost,
-            Fault::Down => Fate::Lost,
-            _ => Fate::Pass,
-        }
-    }
-
-    /// A forger counts the packet; whether the load over the window now exceeds the threshold, the packet carries
-    /// data, and the last call is long enough ago.
-    fn calls_for_cnp(&mut self, now: u64, packet: &Packet) -> bool {
-        let Fault::ForgedCnp { threshold, window, cooldown } = self.fault else { return false };
-        let octets = u32::from(packet.frame) + WIRE_OVERHEAD;
-        self.window.push_back((now, octets));
-        self.octets += u64::from(octets);
-        while let Some(&(sent, octets)) = self.window.front() {
-            if sent + window.as_ps() > now {
-                break;
-            }
-            self.window.pop_front();
-            self.octets -= u64::from(octets);
-        }
-        let over = self.octets > threshold.octets_in(window);
-        let call = over && packet.header.payload > 0 && now >= self.ready_at;
-        if call {
-            self.ready_at = now.saturating_add(cooldown.as_ps());
-        }
-        call
     }
 }
