@@ -3,26 +3,26 @@
 use crate::apart::Apart;
 use crate::arch::spec::Entries;
 use crate::arch::{ArchCounters, Architecture};
-use crate::delay::{Delays, Range};
+use crate::delay::Delays;
 use crate::drain::{Drain, DrainConfig};
 use crate::order::Order;
 use crate::path::Path;
 use crate::work::{Due, Slow};
-use roci_control::{Class, Emit, Hop};
 use roci_fabric::net::Net;
 use roci_fabric::packet::{HostId, Marks, Packet, PacketId};
 use roci_fabric::packets::Extra;
-use roci_transport::{
-    Arrival, Deferral, Engine, Grant, MemoryOperation, Reaction, Resolution, Segment, Until,
-};
-use roci_units::{Instant, Qpn, Random};
-use roci_wire::{Header, IpVersion, Layout, Opcode, PathId, Shape};
+use roci_transport::{Arrival, Engine, Reaction, Resolution, Segment, Until};
+use roci_units::{Qpn, Random};
+use roci_wire::{Header, Layout, Opcode, PathId, Shape};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+mod deferred;
+mod making;
 mod sharing;
 mod waiting;
 
+use making::{frame_octets, place, place_data, place_planned};
 pub(crate) use sharing::Sharing;
 use waiting::Foremost;
 
@@ -522,172 +522,6 @@ impl Host {
             self.settle_told(net, id);
         }
     }
-
-    #[inline(never)]
-    fn settle_told(&mut self, net: &mut Net, id: HostId) {
-        loop {
-            if let Some(segment) = self.engine.poll_notice() {
-                self.send(net, None, id, &segment);
-            } else if let Some(deferral) = self.engine.poll_deferral() {
-                self.defer(net.now(), deferral);
-            } else {
-                return;
-            }
-        }
-    }
-
-    fn defer(&mut self, now: Instant, deferral: Deferral) {
-        let parts = self.parts_take_until(now, &deferral);
-        let (token, resolution, range) = match deferral {
-            Deferral::Law { token, qpn, event } if self.has_cores() => {
-                return self.run_event(now, token, qpn, &event);
-            }
-            Deferral::Law { token, qpn, event } => {
-                // A queue pair that is gone has no law, and its token is void.
-                let Some(mut outcome) = self.engine.evaluate(qpn, &event) else { return };
-                let acknowledges = self.slow.as_ref().is_some_and(|slow| slow.delays.law_acknowledges);
-                if acknowledges && event.event.class.meets(Class::DATA) {
-                    outcome.emit = Some(Emit::plain(Class::ACK));
-                }
-                (token, Resolution::Law(outcome), self.range(|delays| delays.law))
-            }
-            Deferral::Recovery { token, .. } => {
-                (token, Resolution::Recovered, self.range(|delays| delays.recovery))
-            }
-            Deferral::Memory { token, operation, .. } => {
-                let original = self.access(operation);
-                (token, Resolution::Memory { original }, self.range(|delays| delays.memory))
-            }
-        };
-        match (range, &mut self.slow) {
-            (_, Some(slow)) if parts.is_some_and(|at| at > now) => {
-                slow.agenda.at(parts.unwrap_or(now), Due::Resolve(token, resolution));
-            }
-            (Some(_), Some(slow)) => slow.after(now, range, Due::Resolve(token, resolution)),
-            _ => self.engine.resolve(now, token, resolution),
-        }
-    }
-
-    fn range(&self, of: impl Fn(&Delays) -> Option<Range>) -> Option<Range> {
-        self.slow.as_ref().and_then(|slow| of(&slow.delays))
-    }
-
-    /// Asks for a grant for each segment that is offered; they become packets when they are granted. A port that
-    /// falls behind, as under a pause, holds further ones back: what is granted is sent and takes up the window.
-    fn request_grants(&mut self, net: &mut Net, id: HostId, open: u8) {
-        let now = net.now();
-        let Some(slow) = &mut self.slow else { return };
-        let apart = self.apart.as_ref().map_or(0, |apart| apart.waiting(GRANTED, open));
-        while self.behind[GRANTED].len() + apart + 1 < GRANTED_MAX
-            && let Some(offer) = self.engine.offer_open(now, 1, open)
-        {
-            let grant = match self.engine.transmit_event(now, &offer) {
-                Some(event) if offer.wants_law => {
-                    self.engine.evaluate(offer.qpn, &event).map_or(Grant::Engine, Grant::Law)
-                }
-                _ => Grant::Engine,
-            };
-            let due = if slow.loops_back() { Due::Decline(offer) } else { Due::Commit(offer, grant) };
-            let range = slow.delays.grant;
-            slow.after(now, range, due);
-        }
-        self.settle(net, id);
-        if let Some(at) = self.slow.as_ref().and_then(|slow| slow.next()) {
-            net.wake_at(id, at);
-        }
-    }
-
-    /// Atomics are the only payload that a simulation computes with.
-    fn access(&mut self, operation: MemoryOperation) -> u64 {
-        match operation {
-            MemoryOperation::Read { .. } => 0,
-            MemoryOperation::FetchAdd { address, add, .. } => {
-                let word = self.memory.get_or_insert_default().entry(address).or_default();
-                std::mem::replace(word, word.wrapping_add(add))
-            }
-            MemoryOperation::CompareSwap { address, compare, swap, .. } => {
-                let word = self.memory.get_or_insert_default().entry(address).or_default();
-                let original = *word;
-                if original == compare {
-                    *word = swap;
-                }
-                original
-            }
-        }
-    }
-
-    /// The eight-octet word at `address`, as atomics left it.
-    pub fn word(&self, address: u64) -> u64 {
-        self.memory.as_ref().and_then(|memory| memory.get(&address)).copied().unwrap_or(0)
-    }
-}
-
-/// The same for what took the long way.
-#[inline(never)]
-fn place_planned(net: &mut Net, id: HostId, segment: &Segment, traced: bool) -> PacketId {
-    place_data(net, id, segment, traced)
-}
-
-/// Makes a packet of a segment that is no answer.
-#[inline(always)]
-fn place_data(net: &mut Net, id: HostId, segment: &Segment, traced: bool) -> PacketId {
-    let packet = place(net, None, id, segment);
-    if traced && segment.ecn_capable {
-        net.packets_mut().extra_mut(packet).set_traced(true);
-    }
-    packet
-}
-
-/// Makes a packet of `segment`, in `spare` if there is one.
-#[inline(always)]
-fn place(net: &mut Net, spare: Option<PacketId>, from: HostId, segment: &Segment) -> PacketId {
-    let path = Path::unpack(segment.path);
-    let mut packet = Packet::new(from, path.host, segment.header);
-    packet.flow = path.flow;
-    packet.frame = frame_octets(&segment.header, segment.layout);
-    packet.priority = segment.priority;
-    packet.marks = if segment.ecn_capable { Marks::ECT } else { Marks::default() };
-    if segment.retransmission {
-        packet.marks = packet.marks.with(Marks::AGAIN);
-    }
-    let id = match spare {
-        Some(id) => {
-            packet.side = keep_telemetry(net, id, &mut packet);
-            net.packets_mut()[id] = packet;
-            id
-        }
-        None => net.packets_mut().alloc(packet),
-    };
-    if let Some(words) = segment.stamped(net.now()) {
-        net.packets_mut().extra_mut(id).set_words(&words.words[..usize::from(words.len)]);
-    }
-    id
-}
-
-/// An acknowledgement takes the telemetry of the packet that it answers back to the sender, and its octets on the wire;
-/// other answers leave it behind. Gives the side that `packet` is to have.
-#[inline]
-fn keep_telemetry(net: &mut Net, id: PacketId, packet: &mut Packet) -> u32 {
-    let told = net.packets().extra(id).map_or(0, |extra| extra.hops().len());
-    if told == 0 || !matches!(packet.header.opcode, Opcode::ACKNOWLEDGE | Opcode::READ_ACKNOWLEDGE) {
-        net.packets_mut().drop_extra(id);
-        return 0;
-    }
-    let extra = net.packets_mut().extra_mut(id);
-    extra.set_traced(false);
-    extra.set_words(&[]);
-    packet.frame += Hop::OCTETS * u16::try_from(told).expect("at most eight hops");
-    net.packets()[id].side
-}
-
-/// Octets of the frame that carries `header`.
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a frame has at most 4096 octets of payload and 300 of headers"
-)]
-fn frame_octets(header: &Header, layout: Layout) -> u16 {
-    roci_wire::frame_len(header.opcode, layout, IpVersion::V4, header.payload) as u16
 }
 
 #[cfg(test)]

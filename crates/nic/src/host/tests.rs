@@ -1,6 +1,7 @@
 use super::*;
+use crate::delay::Range;
 use crate::nics::{Application, Simulated};
-use roci_control::Law;
+use roci_control::{Class, Law};
 use roci_fabric::fabric::{Fabric, Stopped};
 use roci_fabric::graph::NodeId;
 use roci_fabric::net::FabricConfig;
@@ -10,7 +11,7 @@ use roci_fabric::{Fault, FaultSpec};
 use roci_transport::{
     Access, Change, Completion, EngineConfig, Operation, Pd, QpConfig, RecvRequest, SendRequest, Status, Tail,
 };
-use roci_units::{BitsPerSec, Qpn, Ratio, Span};
+use roci_units::{BitsPerSec, Instant, Qpn, Ratio, Span};
 
 const RATE: BitsPerSec = BitsPerSec::from_gbps(100);
 const A: HostId = HostId(0);
