@@ -4,6 +4,9 @@
 //! then, and end when nothing is marked and the program has nothing in mind. Where the program owns the window both
 //! begin with the first request and stay.
 
+mod beyond;
+mod resend;
+
 use crate::arrival::Deferral;
 use crate::aside::{Aside, Asides};
 use crate::config::Recovery;
@@ -12,12 +15,11 @@ use crate::delivery::program::{Decision, Event as Loss, Program};
 use crate::delivery::sender::Sender;
 use crate::engine::Engine;
 use crate::probing::Probe;
-use crate::qp::{Facts, Notes, Profile, Qp, Requester, Standing, after, sequence};
-use crate::queue::{Kind, NONE, flag};
+use crate::qp::{Facts, Notes, Profile, Qp, Standing, sequence};
+use crate::queue::NONE;
 use crate::token::Purpose;
-use crate::transmit::Plan;
 use core::hint::cold_path;
-use roci_control::{Class, Credit, Event};
+use roci_control::{Class, Event};
 use roci_units::{Instant, Psn, Span};
 use roci_wire::Layout;
 
@@ -300,26 +302,6 @@ impl Engine {
         }
     }
 
-    /// Brings the queue pair's notes up to date, and ends the recovery when nothing is left of it.
-    fn note_resends(&mut self, slot: usize) {
-        let index = self.qps[slot].common.aside;
-        if self.losing(slot).is_none() {
-            return;
-        }
-        let Aside { losing: Some(losing), undecided, .. } = self.asides.get_mut(index) else { return };
-        let marked = losing.sender.has_marked(&self.boards);
-        let over = undecided.is_empty() && losing.sender.is_in_order();
-        let notes = &mut self.qps[slot].requester.notes;
-        if marked {
-            notes.set(Notes::RESENDS);
-        } else {
-            notes.clear(Notes::RESENDS);
-            if over {
-                self.end_recovery(slot);
-            }
-        }
-    }
-
     /// Forgets the loss.
     pub(crate) fn end_recovery(&mut self, slot: usize) {
         let requester = &mut self.qps[slot].requester;
@@ -364,283 +346,11 @@ impl Engine {
         self.follow(now, slot);
     }
 
-    /// An acknowledgement that the program is to hear of beyond the progress it brought: it names a packet that came
-    /// out of order, or repeats the last one.
-    pub(crate) fn acknowledged_again(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        upto: u32,
-        trigger: Psn,
-        moved: bool,
-    ) {
-        let requester = &self.qps[slot].requester;
-        let (una, high) = (requester.una, requester.high);
-        let recovery = self.profile(slot).recovery;
-        if !recovery.owns_window() || una == high {
-            return;
-        }
-        let cumulative = Psn::new(una);
-        let selective = (recovery == Recovery::Sack && trigger.since(cumulative) >= 0).then_some(trigger);
-        if selective.is_none() && (moved || upto != una) {
-            return;
-        }
-        let began = |losing: Option<&mut Losing>| losing.is_some_and(|losing| losing.sender.recovers());
-        let before = began(self.losing(slot));
-        self.observe(now, slot, Loss::Ack { cumulative, selective });
-        self.follow(now, slot);
-        if !before && began(self.losing(slot)) && self.hears(slot, Class::LOSS) {
-            let event = self.event(now, slot, Class::LOSS);
-            self.tell_law(now, slot, &event);
-        }
-    }
-
-    /// The octets of the packet `psn` if an acknowledgement that names it is the first to say that it arrived, beyond one that
-    /// is missing. They are told to the law now, and not again when all before it have arrived as well. A loss `begins` with that
-    /// acknowledgement, or has begun.
-    #[cold]
-    pub(crate) fn take_news(&mut self, slot: usize, psn: Psn, begins: bool) -> Option<u32> {
-        let (una, high) = (self.qps[slot].requester.una, self.qps[slot].requester.high);
-        let at = sequence(psn, una);
-        let profile = self.profile(slot);
-        if !profile.names_packets()
-            || !profile.recovery.is_selective()
-            || after(at, una) < 0
-            || after(at, high) >= 0
-        {
-            return None;
-        }
-        let aside = self.asides.get(self.qps[slot].common.aside);
-        let remembers = match aside.and_then(|aside| aside.losing.as_ref()) {
-            Some(losing) if losing.sender.knows(&self.boards, psn) => false,
-            Some(losing) => losing.sender.remembers(&self.boards),
-            None => begins && self.boards.available(),
-        };
-        if !remembers {
-            return None;
-        }
-        let octets = self.payload_in_flight(slot, at);
-        self.aside(slot).told += octets;
-        Some(octets)
-    }
-
-    /// Octets of payload in the packet at `at`, which is in flight.
-    fn payload_in_flight(&self, slot: usize, at: u32) -> u32 {
-        let mtu = u32::from(self.profile(slot).mtu);
-        let mut index = self.search_from(slot, at);
-        while after(at, self.sends.get(index).end) >= 0 {
-            index = self.sends.get(index).next;
-        }
-        let work = self.sends.get(index);
-        match work.kind {
-            _ if work.kind.is_read_or_atomic() => 0,
-            _ if at.wrapping_add(1) == work.end => work.length - at.wrapping_sub(work.first) * mtu,
-            _ => mtu,
-        }
-    }
-
-    /// How many of `octets`, newly acknowledged in order, the law has been told of: all that it has, at most.
-    #[inline]
-    pub(crate) fn take_told(&mut self, slot: usize, octets: u32) -> u32 {
-        if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
-            return 0;
-        }
-        let told = &mut self.aside(slot).told;
-        let before = octets.min(*told);
-        *told -= before;
-        before
-    }
-
-    /// An acknowledgement named a packet that came out of order.
-    pub(crate) fn came_out_of_order(&mut self, now: Instant, slot: usize, psn: Psn) {
-        let cumulative = Psn::new(self.qps[slot].requester.una);
-        if self.qps[slot].requester.notes.has(Notes::RECOVERING) && psn.since(cumulative) >= 0 {
-            self.observe(now, slot, Loss::Ack { cumulative, selective: Some(psn) });
-            self.follow(now, slot);
-        }
-    }
-
-    /// The same where that may be the first sign of a gap: what has arrived beyond it is remembered, lest a timeout send it again.
-    pub(crate) fn named_out_of_order(&mut self, now: Instant, slot: usize, psn: Psn) {
-        let Requester { una, high, notes, .. } = &self.qps[slot].requester;
-        let at = sequence(psn, *una);
-        if after(at, *high) >= 0 {
-            return;
-        }
-        if after(at, *una) > 0
-            && !notes.has(Notes::RECOVERING)
-            && self.state(slot).sends()
-            && self.boards.available()
-        {
-            let (una, in_flight) = (*una, high.wrapping_sub(*una));
-            self.begin_recovery(slot, una, in_flight);
-        }
-        self.came_out_of_order(now, slot, psn);
-    }
-
-    /// Follows the fixed stage where it knows more.
-    fn follow(&mut self, now: Instant, slot: usize) {
-        let cumulative = Psn::new(self.qps[slot].requester.una);
-        self.note_resends(slot);
-        let index = self.qps[slot].common.aside;
-        if self.losing(slot).is_some()
-            && let Some(losing) = &self.asides.get_mut(index).losing
-        {
-            let missing = losing.sender.first_missing(&self.boards);
-            if missing != cumulative {
-                let upto = self.before_result(slot, sequence(missing, self.qps[slot].requester.una));
-                self.acknowledge(now, slot, upto);
-            }
-        }
-    }
-
-    /// `upto`, or the sequence of an atomic before it that has no result yet. That its request came behind a gap says nothing of
-    /// that: it is carried out, and answered, when its turn has come.
-    fn before_result(&self, slot: usize, upto: u32) -> u32 {
-        let mut index = self.search_from(slot, self.qps[slot].requester.una);
-        while index != NONE {
-            let work = self.sends.get(index);
-            if !work.has(flag::NUMBERED) || after(work.first, upto) >= 0 {
-                break;
-            }
-            if matches!(work.kind, Kind::FetchAdd | Kind::CompareSwap) && !work.has(flag::ANSWERED) {
-                return work.first;
-            }
-            index = work.next;
-        }
-        upto
-    }
-
-    /// The first run of packets that are marked to be sent again, within one message; of no packets where a window holds
-    /// it back.
-    ///
-    /// Go-back-N takes all that is in flight for lost, so the window bounds what has been sent again as it bounds what is
-    /// new. Elsewhere the others are still under way, and what is sent again takes the place of what was lost.
-    pub(crate) fn plan_resend(&mut self, slot: usize, quantum: u32) -> Option<Plan> {
-        let mtu = u32::from(self.profile(slot).mtu);
-        let (una, window) = (self.qps[slot].requester.una, self.qps[slot].requester.window);
-        let bounded = self.profile(slot).recovery == Recovery::GoBackN && window != Credit::UNLIMITED;
-        let index = self.qps[slot].common.aside;
-        self.losing(slot)?;
-        let head = self.search_from(slot, una);
-        let losing = self.asides.get_mut(index).losing.as_mut()?;
-        let most = (quantum / mtu).clamp(1, u32::from(u16::MAX));
-        let run = losing.sender.resend(&self.boards, most)?;
-        let at = sequence(run.psn, una);
-        let mut place = head;
-        if losing.hint != NONE && after(at, self.sends.get(losing.hint).first) >= 0 {
-            place = losing.hint;
-        }
-        while after(at, self.sends.get(place).end) >= 0 {
-            place = self.sends.get(place).next;
-        }
-        losing.hint = place;
-        let work = self.sends.get(place);
-        debug_assert!(work.has(flag::NUMBERED), "what is in flight has numbers");
-        let left = work.end.wrapping_sub(at);
-        let mut packets = if work.kind.is_read_or_atomic() { 1 } else { run.packets.min(left) };
-        if bounded && !work.kind.is_read_or_atomic() {
-            let lets = (window / mtu).max(1).saturating_sub(at.wrapping_sub(una));
-            // As with new packets: where the window has shut behind what asks for nothing, one goes that asks.
-            packets = packets.min(lets.max(u32::from(self.qps[slot].requester.unasked > 0)));
-        }
-        if let Some(probe) = losing.probe {
-            packets = packets.min(probe.lets(at));
-        }
-        let length = match work.kind {
-            _ if work.kind.is_read_or_atomic() => 0,
-            _ if packets == left => work.length - at.wrapping_sub(work.first) * mtu,
-            _ => packets * mtu,
-        };
-        let packets = u16::try_from(packets).ok()?;
-        Some(Plan { response: false, work: place, at, packets, length, fresh: false })
-    }
-
-    /// Packets from `at` to before `end` were sent again.
-    pub(crate) fn resent(&mut self, slot: usize, at: u32, end: u32) {
-        let index = self.qps[slot].common.aside;
-        if self.losing(slot).is_none() {
-            return;
-        }
-        let aside = self.asides.get_mut(index);
-        let Some(losing) = &mut aside.losing else { return };
-        // A READ is asked for to its end, though fewer of its packets may be marked.
-        if let Some(run) = losing.sender.resend(&self.boards, end.wrapping_sub(at)) {
-            debug_assert_eq!(run.psn, Psn::new(at), "what is marked first is sent first");
-            aside.repeated += losing.sender.resent(&mut self.boards, run);
-        }
-        self.note_resends(slot);
-    }
-
-    /// A READ's response is missing: asks for the rest of it, once until it moves on. With go-back-N it asks for all that is
-    /// outstanding, and that costs a retry, as the NAK would that it stands for.
-    pub(crate) fn ask_again(&mut self, now: Instant, slot: usize) {
-        let requester = &self.qps[slot].requester;
-        let (una, in_flight) = (requester.una, requester.high.wrapping_sub(requester.una));
-        if self.aside(slot).asked_at == Some(una) {
-            return;
-        }
-        if !self.profile(slot).recovery.keeps_out_of_order() && !self.spend_retry(now, slot) {
-            return;
-        }
-        if !self.qps[slot].requester.notes.has(Notes::RECOVERING) {
-            self.begin_recovery(slot, una, in_flight);
-        }
-        let end = match self.profile(slot).separate_reads() {
-            true => una.wrapping_add(1),
-            // What followed of the answers was dropped, for it came before its turn: all that is outstanding is asked again.
-            false => self.qps[slot].requester.high,
-        };
-        self.doubt_result(slot);
-        self.probe_after(slot, false);
-        let aside = self.aside(slot);
-        aside.asked_at = Some(una);
-        let mark = Some((Psn::new(una), Psn::new(end)));
-        self.decided(now, slot, &Decision { mark, window: None, restart_timer: false });
-    }
-
-    /// What is first to be acknowledged is to be sent again though its request is known to have arrived: had an atomic's
-    /// result arrived as well, it would be acknowledged.
-    fn doubt_result(&mut self, slot: usize) {
-        let index = self.qps[slot].common.aside;
-        if self.losing(slot).is_some()
-            && let Some(losing) = &mut self.asides.get_mut(index).losing
-        {
-            losing.sender.doubt_first(&mut self.boards);
-        }
-    }
-
-    /// A request left its queue: no search may begin there.
-    #[inline]
-    pub(crate) fn forget_hint(&mut self, slot: usize, work: u32) {
-        if self.qps[slot].requester.notes.has(Notes::RECOVERING)
-            && let Some(losing) = self.losing(slot)
-            && losing.hint == work
-        {
-            losing.hint = NONE;
-        }
-    }
-
     /// New packets that the fixed stage and its program let go.
     pub(crate) fn recovery_room(&mut self, slot: usize) -> u32 {
         self.hear(slot);
         let Qp { requester, common, .. } = &self.qps[slot];
         room(&self.asides, &self.boards, common.aside, requester.high)
-    }
-
-    /// Whether `packets` that are about to be sent have to be acknowledged at once: they were lost before, or no others
-    /// follow until they are.
-    ///
-    /// Where single packets are sent again, they may fill no gap that the receiver knows of, as after the loss of all that
-    /// followed: it would take them for the next of many. And where READ responses acknowledge what came before them, as in
-    /// layout `homa`, a responder that has the packet may owe no answer but to one that asks.
-    pub(crate) fn wants_answer(&mut self, slot: usize, plan: &Plan) -> bool {
-        let ends_probe = self.ends_probe(slot, plan);
-        let profile = self.profile(slot);
-        ends_probe
-            || !plan.fresh && profile.recovery.keeps_out_of_order()
-            || profile.recovery.owns_window()
-                && (!plan.fresh || self.recovery_room(slot) <= u32::from(plan.packets))
     }
 
     /// The recovery program's congestion window, in packets: that of requests, or of READ responses where there are none.
