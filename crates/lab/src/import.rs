@@ -5,16 +5,17 @@
 //! becomes a note, and so does what the two simulators do not understand alike.
 
 mod config;
+mod law;
 mod paths;
 
 pub use config::ConfigError;
 
 use crate::traffic::spec::{Common, HpccFlows};
 use config::Config;
-use paths::{Paths, longest};
+use paths::longest;
 use roci_fabric::graph::Graph;
 use roci_fabric::topology::hpcc;
-use roci_units::{BitsPerSec, Span};
+use roci_units::BitsPerSec;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -282,107 +283,6 @@ impl Made {
             }
         }
         Ok(())
-    }
-
-    /// Writes the law's table, and gives the law's name.
-    fn law(&mut self, paths: &Paths) -> Result<&'static str, ConfigError> {
-        let (line, mode) = self.config.whole("CC_MODE")?.unwrap_or((0, 1));
-        let least = self.config.rate("MIN_RATE")?.unwrap_or(BitsPerSec::from_mbps(100));
-        let [slow, fast] = [self.config.rate("RATE_AI")?, self.config.rate("RATE_HAI")?];
-        let steps = self.config.rate("DCTCP_RATE_AI")?.unwrap_or(BitsPerSec::from_mbps(1000));
-        let g = self.config.number("EWMA_GAIN")?;
-        // What `base_rtt` of these laws can be.
-        let longest = if mode == 8 { Span::from_millis(67) } else { Span::from_millis(1) };
-        let t = paths.round_trip.clamp(Span::from_micros(1), longest);
-        if t != paths.round_trip && matches!(mode, 3 | 8) {
-            self.note(format!(
-                "The longest round trip is {}: base_rtt is {t}, and steps are those of that",
-                paths.round_trip
-            ));
-        }
-        if self.config.flag("RATE_BOUND")? == Some(false) {
-            self.note("RATE_BOUND 0: flows are paced by their laws here, and do not send at the link's rate within a window");
-        }
-        let preset = match mode {
-            1 => &["EWMA_GAIN", "RP_TIMER", "RATE_AI", "RATE_HAI"][..],
-            3 => &["RATE_AI"],
-            7 => &["RATE_AI", "RATE_HAI"],
-            _ => &["EWMA_GAIN"],
-        };
-        let missing: Vec<&str> = preset.iter().copied().filter(|key| !self.config.has(key)).collect();
-        if !missing.is_empty() {
-            self.note(format!("Missing: {}; the law's preset `hpcc` has a value", missing.join(", ")));
-        }
-        let octets = |rate: BitsPerSec| rate.octets_in(t).max(1);
-        let mut keys = Vec::new();
-        let law = match mode {
-            1 => {
-                // Those of its `third.cc` where they are missing; one has none there.
-                for (key, of, default) in [
-                    ("ALPHA_RESUME_INTERVAL", "alpha_timer", Some(55.0)),
-                    ("RATE_DECREASE_INTERVAL", "decrease_interval", Some(4.0)),
-                    ("RP_TIMER", "increase_timer", None),
-                ] {
-                    let given = self.config.number(key)?.map(|(_, micros)| micros);
-                    keys.extend(given.or(default).map(|micros| format!("{of} = \"{micros}us\"")));
-                }
-                keys.extend(g.map(|(_, g)| format!("g = {g}")));
-                let (_, times) = self.config.whole("FAST_RECOVERY_TIMES")?.unwrap_or((0, 5));
-                keys.push(format!("threshold = {times}"));
-                keys.extend(slow.map(|rate| format!("rai = \"{rate}\"")));
-                keys.extend(fast.map(|rate| format!("rhai = \"{rate}\"")));
-                keys.push(format!("rmin = \"{least}\""));
-                keys.extend(self.config.flag("CLAMP_TARGET_RATE")?.map(|clamp| format!("clamp = {clamp}")));
-                "dcqcn"
-            }
-            3 => {
-                let (_, eta) = self.config.number("U_TARGET")?.unwrap_or((0, 0.95));
-                let (_, stages) = self.config.whole("MI_THRESH")?.unwrap_or((0, 5));
-                keys.push(format!("eta = {eta}, max_stage = {stages}"));
-                keys.push(format!("base_rtt = \"{t}\""));
-                keys.extend(slow.map(|rate| format!("w_ai = \"{}B\"", octets(rate))));
-                keys.push(format!("wmin = \"{}B\"", octets(least)));
-                if self.config.flag("MULTI_RATE")?.unwrap_or(true) {
-                    self.note("MULTI_RATE: one window for the fullest link, as in the paper, and not one for each link");
-                }
-                if self.config.flag("SAMPLE_FEEDBACK")?.unwrap_or(false) {
-                    self.note(
-                        "SAMPLE_FEEDBACK: each acknowledgement has its telemetry read, as in the paper",
-                    );
-                }
-                if self.config.flag("FAST_REACT")? == Some(false) {
-                    self.note("FAST_REACT 0: the window answers each acknowledgement, as in the paper");
-                }
-                "hpcc"
-            }
-            7 => {
-                keys.extend(slow.map(|rate| format!("delta = \"{rate}\"")));
-                keys.extend(fast.map(|rate| format!("hai = \"{rate}\"")));
-                keys.push(format!("rmin = \"{least}\""));
-                "timely"
-            }
-            8 => {
-                keys.extend(g.map(|(_, g)| format!("g = {g}")));
-                keys.push(format!("base_rtt = \"{t}\""));
-                keys.push(format!("step = \"{}B\"", octets(steps)));
-                if self.config.has("MIN_RATE") {
-                    self.note("MIN_RATE: DCTCP's least window is a packet");
-                }
-                "dctcp"
-            }
-            mode => {
-                return Err(ConfigError::at(
-                    line,
-                    format!(
-                        "CC_MODE {mode} is not known; take 1 (DCQCN), 3 (HPCC), 7 (TIMELY) or 8 (DCTCP), and set the law that you mean in \
-                         the scenario then"
-                    ),
-                ));
-            }
-        };
-        let _ =
-            writeln!(self.text, "control = {{ law = \"{law}\", preset = \"hpcc\", {} }}", keys.join(", "));
-        Ok(law)
     }
 
     /// `has_losses`: the topology file gives some links losses.
