@@ -133,76 +133,139 @@ impl Build {
     /// # Errors
     /// [`BuildError`]: no such file, none of C, one that would be overwritten, no compiler, or what the compiler says.
     pub fn run(&self) -> Result<Built, BuildError> {
-        let file = |path: &Path, error| BuildError::File { path: path.to_owned(), error };
-        let source = fs::canonicalize(&self.source).map_err(|error| file(&self.source, error))?;
-        let refused = |why| Err(BuildError::Refused { path: self.source.clone(), why });
-        if source.is_dir() {
-            return refused("it is a folder; name a file of C");
-        }
-        let text = super::octets(&source).map_err(|error| file(&source, error))?;
-        if text.starts_with(b"\x7fELF") {
-            return refused("it is an image already; `roci program check` takes it");
-        }
+        let source = fs::canonicalize(&self.source).map_err(|error| blamed(&self.source, error))?;
+        let text = self.text(&source)?;
         let (Some(folder), Some(name)) = (source.parent(), source.file_name()) else {
-            return Err(file(&source, io::ErrorKind::IsADirectory.into()));
+            return Err(blamed(&source, io::ErrorKind::IsADirectory.into()));
         };
         let given = self.output.clone().unwrap_or_else(|| self.source.with_extension("elf"));
-        let output = std::path::absolute(&given).map_err(|error| file(&given, error))?;
-        if fs::canonicalize(&output).is_ok_and(|output| output == source) {
-            return refused("the image would overwrite its source; name another file with `-o`");
-        }
-        let place = |path: &Path, why| Err(BuildError::Refused { path: path.to_owned(), why });
-        if output.is_dir() {
-            return place(&given, "it is a folder; name the image's own file with `-o`");
-        }
-        // What ends with a slash is meant for a folder.
-        let is_folder = given.to_string_lossy().ends_with(std::path::is_separator);
-        let folder_of_image = if is_folder { Some(given.as_path()) } else { given.parent() };
-        if let Some(missing) = folder_of_image.filter(|path| !path.as_os_str().is_empty() && !path.exists()) {
-            return place(
-                missing,
-                "there is no such folder to put the image into; make it, or name another with `-o`",
-            );
-        }
-        if let Some(file) = folder_of_image.filter(|path| path.is_file()) {
-            return place(file, "it is a file, and no folder to put the image into; name another with `-o`");
-        }
-        let interface = Interface::unpack().map_err(|error| file(&env::temp_dir(), error))?;
+        let output = self.place(&source, &given)?;
+        let interface = Interface::unpack().map_err(|error| blamed(&env::temp_dir(), error))?;
         let march = self.target.march();
         let (compiler, libgcc) = find_compiler(march)?;
-
-        let wrapped = format!(
-            "#include \"program.h\"\n#include \"{}\"\n#include \"program_end.h\"\n",
-            name.to_string_lossy()
-        );
-        let mut command = Command::new(&compiler);
-        command.current_dir(folder).arg(format!("-march={march}_zicsr"));
-        command.args(["-mabi=ilp32", "-ffreestanding", "-nostdlib", "-O2", "-g", "-Wall", "-Wextra"]);
-        command.args(["-fno-jump-tables", "-mno-relax", "-fno-strict-aliasing", "-fno-var-tracking"]);
-        command.arg("--param=min-pagesize=0");
-        // The image tells nothing of the folders that it was built in.
-        command.arg(format!("-fdebug-prefix-map={}=.", folder.display()));
-        command.arg(format!("-fdebug-prefix-map={}/=", interface.folder.display()));
-        command.arg("-I").arg(interface.folder.join("include")).arg("-I.");
-        command.args(["-Wl,-melf32lriscv", "-Wl,--build-id=none", "-Wl,-z,max-page-size=16"]);
-        let run_on = |command: &mut Command, wrapped: &str| {
-            let outcome = pipe(command, wrapped, Stdio::null());
-            let outcome = outcome.map_err(|error| file(Path::new(&compiler), error))?;
-            let said = String::from_utf8_lossy(&outcome.stderr);
-            let said = said.replace(&format!("{}/include/", interface.folder.display()), "");
-            let said = said::own_words(&said, &name.to_string_lossy(), &String::from_utf8_lossy(&text));
-            Ok((outcome.status.success(), said))
-        };
-        let run = |command: &mut Command| run_on(command, &wrapped);
         let failed = |message: String| {
             Err(BuildError::Compiler {
                 message: format!("{message}{}{}", missing::remedies(&message), forget(&output, &given)),
                 compiler: compiler.clone(),
             })
         };
-        // First to be warned: of constants that registers do not hold, and by the lines where macros are used instead of those
-        // where they are defined. Either would change what the image tells of its source.
-        let mut warn = again(&command);
+        let compilation = Compilation {
+            command: command(&compiler, march, folder, &interface),
+            interface: &interface,
+            name: name.to_string_lossy().into_owned(),
+            text: String::from_utf8_lossy(&text).into_owned(),
+        };
+        let (sound, mut warnings) = compilation.warnings()?;
+        if !sound {
+            return failed(warnings);
+        }
+        warnings += &missing::ranges(&warnings);
+        warnings += &missing::types(&warnings);
+        warnings += &compilation.slips()?;
+        let made = interface.folder.join("image.elf");
+        let (sound, message) = compilation.link(&libgcc, &made)?;
+        if !sound {
+            return failed(unlinked(message, &warnings, &compilation.name));
+        }
+        fs::copy(&made, &output).map_err(|error| blamed(&given, error))?;
+        Ok(Built { output: given, compiler, warnings })
+    }
+
+    /// What stands in `source`, where that may be C.
+    fn text(&self, source: &Path) -> Result<Vec<u8>, BuildError> {
+        let refused = |why| Err(BuildError::Refused { path: self.source.clone(), why });
+        if source.is_dir() {
+            return refused("it is a folder; name a file of C");
+        }
+        let text = super::octets(source).map_err(|error| blamed(source, error))?;
+        if text.starts_with(b"\x7fELF") {
+            return refused("it is an image already; `roci program check` takes it");
+        }
+        Ok(text)
+    }
+
+    /// Where an image that goes to `given` is to stand, from the root.
+    fn place(&self, source: &Path, given: &Path) -> Result<PathBuf, BuildError> {
+        let refused = |path: &Path, why| Err(BuildError::Refused { path: path.to_owned(), why });
+        let output = std::path::absolute(given).map_err(|error| blamed(given, error))?;
+        if fs::canonicalize(&output).is_ok_and(|output| output == source) {
+            return refused(
+                &self.source,
+                "the image would overwrite its source; name another file with `-o`",
+            );
+        }
+        if output.is_dir() {
+            return refused(given, "it is a folder; name the image's own file with `-o`");
+        }
+        // What ends with a slash is meant for a folder.
+        let is_folder = given.to_string_lossy().ends_with(std::path::is_separator);
+        let folder = if is_folder { Some(given) } else { given.parent() };
+        if let Some(missing) = folder.filter(|path| !path.as_os_str().is_empty() && !path.exists()) {
+            return refused(
+                missing,
+                "there is no such folder to put the image into; make it, or name another with `-o`",
+            );
+        }
+        if let Some(file) = folder.filter(|path| path.is_file()) {
+            return refused(
+                file,
+                "it is a file, and no folder to put the image into; name another with `-o`",
+            );
+        }
+        Ok(output)
+    }
+}
+
+fn blamed(path: &Path, error: io::Error) -> BuildError {
+    BuildError::File { path: path.to_owned(), error }
+}
+
+/// The compiler with what all its runs have in common.
+fn command(compiler: &str, march: &str, folder: &Path, interface: &Interface) -> Command {
+    let mut command = Command::new(compiler);
+    command.current_dir(folder).arg(format!("-march={march}_zicsr"));
+    command.args(["-mabi=ilp32", "-ffreestanding", "-nostdlib", "-O2", "-g", "-Wall", "-Wextra"]);
+    command.args(["-fno-jump-tables", "-mno-relax", "-fno-strict-aliasing", "-fno-var-tracking"]);
+    command.arg("--param=min-pagesize=0");
+    // The image tells nothing of the folders that it was built in.
+    command.arg(format!("-fdebug-prefix-map={}=.", folder.display()));
+    command.arg(format!("-fdebug-prefix-map={}/=", interface.folder.display()));
+    command.arg("-I").arg(interface.folder.join("include")).arg("-I.");
+    command.args(["-Wl,-melf32lriscv", "-Wl,--build-id=none", "-Wl,-z,max-page-size=16"]);
+    command
+}
+
+/// A program's text on its way through the compiler.
+struct Compilation<'a> {
+    command: Command,
+    interface: &'a Interface,
+    /// The name of its file, without the folder.
+    name: String,
+    text: String,
+}
+
+impl Compilation<'_> {
+    /// The text as the compiler is given it.
+    fn wrapped(&self) -> String {
+        format!("#include \"program.h\"\n#include \"{}\"\n#include \"program_end.h\"\n", self.name)
+    }
+
+    /// Runs `command` with `input`: whether it was content, and what it says in the program's own words.
+    fn run(&self, command: &mut Command, input: &str) -> Result<(bool, String), BuildError> {
+        let outcome = self.pipe(command, input, Stdio::null())?;
+        let said = String::from_utf8_lossy(&outcome.stderr);
+        let said = said.replace(&format!("{}/include/", self.interface.folder.display()), "");
+        Ok((outcome.status.success(), said::own_words(&said, &self.name, &self.text)))
+    }
+
+    fn pipe(&self, command: &mut Command, input: &str, stdout: Stdio) -> Result<Output, BuildError> {
+        pipe(command, input, stdout).map_err(|error| blamed(Path::new(self.command.get_program()), error))
+    }
+
+    /// First to be warned: of constants that registers do not hold, and by the lines where macros are used instead of those
+    /// where they are defined. Either would change what the image tells of its source.
+    fn warnings(&self) -> Result<(bool, String), BuildError> {
+        let mut warn = again(&self.command);
         warn.args([
             "-DROCI_WARN",
             "-Werror=float-conversion",
@@ -215,47 +278,48 @@ impl Build {
             "c",
             "-",
         ]);
-        let (sound, mut warnings) = run(&mut warn)?;
-        if !sound {
-            return failed(warnings);
-        }
-        warnings += &missing::ranges(&warnings);
-        warnings += &missing::types(&warnings);
-        let looked_at = wrapped.replacen('\n', &format!("\n{}", slips::AS_CALLS), 1);
-        let mut preprocess = again(&command);
-        preprocess.args(["-E", "-x", "c", "-"]);
-        let left = pipe(&mut preprocess, &looked_at, Stdio::piped())
-            .map_err(|error| file(Path::new(&compiler), error))?;
-        let ours = interface.folder.display().to_string();
-        if let Some((line, told)) = slips::joined(&String::from_utf8_lossy(&text)) {
-            warnings += &format!("{}:{line}: warning: {told}\n", name.to_string_lossy());
-        }
-        warnings += &slips::warnings(&String::from_utf8_lossy(&left.stdout), &ours);
-        let made = interface.folder.join("image.elf");
-        command.arg("-T").arg(interface.folder.join("link.ld")).arg("-o").arg(&made);
-        command.args(["-x", "c", "-", "-x", "none"]).arg(&libgcc);
-        let (mut sound, mut message) = run(&mut command)?;
-        let lacks = lacking(&message);
-        if !sound && !lacks.is_empty() {
-            let defined: Vec<_> =
-                lacks.iter().map(|name| format!("#define ROCI_{}\n", name.to_uppercase())).collect();
-            let supplied = format!("{wrapped}{}#include \"memory.h\"\n", defined.concat());
-            (sound, message) = run_on(&mut command, &supplied)?;
-        }
-        if !sound {
-            // A linker names what is missing, and the compiler has warned of most of it where that is used.
-            let name = name.to_string_lossy();
-            let linked = said::linked(&message, "", &name);
-            if linked.is_empty() {
-                return failed(message);
-            }
-            let told = said::unknown(&warnings, &message);
-            let linked = said::linked(&message, &told, &name);
-            return failed(told + &linked);
-        }
-        fs::copy(&made, &output).map_err(|error| file(&given, error))?;
-        Ok(Built { output: given, compiler, warnings })
+        self.run(&mut warn, &self.wrapped())
     }
+
+    /// What the text itself gives reason to warn of.
+    fn slips(&self) -> Result<String, BuildError> {
+        let looked_at = self.wrapped().replacen('\n', &format!("\n{}", slips::AS_CALLS), 1);
+        let mut preprocess = again(&self.command);
+        preprocess.args(["-E", "-x", "c", "-"]);
+        let left = self.pipe(&mut preprocess, &looked_at, Stdio::piped())?;
+        let joined = slips::joined(&self.text)
+            .map(|(line, told)| format!("{}:{line}: warning: {told}\n", self.name))
+            .unwrap_or_default();
+        let ours = self.interface.folder.display().to_string();
+        Ok(joined + &slips::warnings(&String::from_utf8_lossy(&left.stdout), &ours))
+    }
+
+    /// Makes the image `made`; with functions that compilers take for granted, where the program lacks some.
+    fn link(&self, libgcc: &str, made: &Path) -> Result<(bool, String), BuildError> {
+        let mut command = again(&self.command);
+        command.arg("-T").arg(self.interface.folder.join("link.ld")).arg("-o").arg(made);
+        command.args(["-x", "c", "-", "-x", "none"]).arg(libgcc);
+        let (sound, message) = self.run(&mut command, &self.wrapped())?;
+        let lacks = lacking(&message);
+        if sound || lacks.is_empty() {
+            return Ok((sound, message));
+        }
+        let defined: Vec<_> =
+            lacks.iter().map(|name| format!("#define ROCI_{}\n", name.to_uppercase())).collect();
+        let supplied = format!("{}{}#include \"memory.h\"\n", self.wrapped(), defined.concat());
+        self.run(&mut command, &supplied)
+    }
+}
+
+/// What is to be said where linking failed with `message`. A linker names what is missing, and the compiler has warned of most of it
+/// where that is used.
+fn unlinked(message: String, warnings: &str, name: &str) -> String {
+    if said::linked(&message, "", name).is_empty() {
+        return message;
+    }
+    let told = said::unknown(warnings, &message);
+    let linked = said::linked(&message, &told, name);
+    told + &linked
 }
 
 /// Removes the image that stands under the name of one that could not be built, so that nobody takes it for that; says so.
