@@ -10,8 +10,24 @@ use roci_fabric::packet::HostId;
 use roci_units::{Instant, Qpn};
 use std::sync::Arc;
 
-/// Both ends of a flow: the host and its queue pair.
-type Ends = [(HostId, Qpn); 2];
+/// A flow that is alive.
+struct Flow {
+    id: JobId,
+    number: u32,
+    name: String,
+    /// Both its ends: the host and its queue pair.
+    ends: [(HostId, Qpn); 2],
+}
+
+/// What became of a write to a flow.
+enum Answer {
+    /// One of its ends took it.
+    Took,
+    /// Neither has such a register.
+    Lacks,
+    /// The program that it is for has failed, and a fallback law stands in for it.
+    Fallen,
+}
 
 impl Simulation<'_> {
     /// When the next write is due.
@@ -59,121 +75,150 @@ impl Simulation<'_> {
 
     /// Writes a register of one flow, or of all that are alive and of those that start later, or of those of one table.
     fn write(&mut self, now: Instant, write: &RegisterWrite) {
-        let (register, text) = (write.register.value.as_str(), write.text.value.as_str());
-        let nics = &mut self.fabric.nics;
-        let program = write.program.image();
-        // Those of a table, which no other table has.
-        let own: Option<Vec<u16>> =
-            write.traffic.map(|table| self.scenario.traffic[table].controls().map(law_index).collect());
-        let is_meant = |number: &u16| own.as_ref().is_none_or(|own| own.contains(number));
-        if let Some(image) = program
+        if let Some(image) = write.program.image()
             && write.flow.is_none()
         {
-            // One image for each kind of core, shared by the hosts that have such.
-            let mut made: Vec<Arc<Image>> = Vec::new();
-            for (id, nic) in (0u16..).zip(&mut nics.hosts) {
-                for number in 0u16.. {
-                    let law = match nic.engine.law_mut(number) {
-                        Some(Law::Program(law)) if !is_meant(&law.origin().unwrap_or(number)) => continue,
-                        Some(Law::Program(law)) => law,
-                        Some(_) => continue,
-                        None => break,
-                    };
-                    let known = made.iter().find(|made| made.options() == law.image().options()).cloned();
-                    // It was tried on these cores before the run began.
-                    let Ok(image) = known.map_or_else(|| replacement(law, image), Ok) else { continue };
-                    nic.engine.replace_program(now, number, &image);
-                    made.push(image);
-                }
-                nic.poke(&mut self.fabric.net, roci_fabric::HostId(id));
-            }
-            return;
+            return self.replace_programs(now, write, image);
         }
-        let mut taken = 0;
-        if write.flow.is_none() {
-            for host in &mut nics.hosts {
-                for number in 0u16.. {
-                    let Some(law) = host.engine.law_mut(number) else { break };
-                    if !is_meant(&number) {
-                        continue;
-                    }
-                    // Laws without such a parameter are not meant; that some law has it was checked when the
-                    // scenario was read.
-                    taken += usize::from(law.set(register, text).is_ok());
-                }
+        let laws = self.set_parameter(write);
+        let flows = self.flows_meant(write);
+        let (mut taken, mut fallen, mut lacking) = (laws, Vec::new(), Vec::new());
+        for flow in &flows {
+            match self.write_to(now, write, flow, laws > 0) {
+                Answer::Fallen => fallen.push(flow.name.as_str()),
+                Answer::Took => taken += 1,
+                Answer::Lacks => lacking.push(flow.name.as_str()),
             }
         }
-        let parameter = taken > 0;
-        let driver = &nics.application;
-        let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
-        let of_table = |id: JobId| write.traffic.is_none_or(|table| table == id.traffic as usize);
-        let live = driver.live.iter().flatten().filter(|live| of_table(live.id));
-        let mut flows: Vec<(JobId, u32, String, Ends)> = live
-            .map(|live| {
-                let ends = [(live.src, live.src_qpn), (live.dst, live.dst_qpn)];
-                (live.id, live.number, driver.name(live.id).to_string(), ends)
-            })
-            .filter(|(_, _, name, _)| wanted(name))
-            .collect();
-        // Flows that ended have left their places to others: in the scenario's order they are told.
-        flows.sort_by_key(|(id, ..)| *id);
-        let (mut fallen, mut lacking) = (Vec::new(), Vec::new());
-        for (_, number, name, ends) in &flows {
-            let (mut took, mut fell) = (parameter, false);
-            for &(host, qpn) in ends {
-                let net = &mut self.fabric.net;
-                let nic = &mut nics.hosts[usize::from(host.0)];
-                fell |= nic.engine.has_fallen(qpn);
-                if let Some(image) = program {
-                    // It was tried on these cores before the run began. A program that has failed makes room for it.
-                    let own = nic.engine.program(qpn).and_then(|law| replacement(law, image).ok());
-                    took |= own.is_some_and(|own| nic.engine.replace_program_of(now, qpn, &own));
-                    fell = false;
-                    nic.poke(net, host);
-                } else if !parameter || write.traffic.is_some() && nic.engine.has_own_law(qpn) {
-                    // The end that runs no such law has no such register. One that was written to by itself before has a law of its own.
-                    took |= nic.engine.control_set(qpn, register, text, now).is_ok();
-                    nic.poke(net, host);
-                }
-            }
-            if took && program.is_some() {
-                self.own_programs.entry(*number).or_default().push(self.written - 1);
-            }
-            match (fell, took) {
-                (true, _) => fallen.push(name.as_str()),
-                (false, true) => taken += 1,
-                (false, false) => lacking.push(name.as_str()),
-            }
-        }
-        let all = flows.len();
-        let whys = [
-            (&fallen, "the fallback law of a program that failed"),
-            (&lacking, "a law that has no such register"),
-        ];
-        let whys = whys
+        let why = match flows.len() {
+            0 if taken > 0 || write.early => return,
+            0 => self.no_flow(write),
+            all => [
+                (&fallen, "the fallback law of a program that failed"),
+                (&lacking, "a law that has no such register"),
+            ]
             .into_iter()
             .filter(|(names, _)| !names.is_empty())
-            .map(|(names, what)| format!("{} of {all} flows run {what} ({})", names.len(), named(names)));
-        let why = match all {
-            0 if taken > 0 || write.early => return,
-            0 => match (&write.flow, write.traffic) {
-                (Some(flow), _) => format!("no flow is under way that it is for: `{}`", flow.value),
-                (None, Some(table)) => {
-                    format!(
-                        "no flow is under way that it is for: of table `{}`",
-                        self.scenario.traffic_names[table]
-                    )
-                }
-                (None, None) => "no flow is under way that it is for".to_owned(),
-            },
-            _ => whys.collect::<Vec<_>>().join(", and "),
+            .map(|(names, what)| format!("{} of {all} flows run {what} ({})", names.len(), named(names)))
+            .collect::<Vec<_>>()
+            .join(", and "),
         };
         if why.is_empty() {
             return;
         }
         let lost = if taken > 0 { "not all took" } else { "nobody took" };
+        let register = &write.register.value;
         self.warnings
             .push(format!("{lost} what `[[at]]` writes to `transport.control.{register}` at {now}: {why}"));
+    }
+
+    /// Which laws of a host `write` is for, by their numbers: those of its table, which no other table has; all without one.
+    fn is_meant(&self, write: &RegisterWrite) -> impl Fn(u16) -> bool + use<> {
+        let own: Option<Vec<u16>> =
+            write.traffic.map(|table| self.scenario.traffic[table].controls().map(law_index).collect());
+        move |number| own.as_ref().is_none_or(|own| own.contains(&number))
+    }
+
+    /// Puts `image` in the place of the programs that are laws at hosts.
+    fn replace_programs(&mut self, now: Instant, write: &RegisterWrite, image: &Arc<Image>) {
+        let is_meant = self.is_meant(write);
+        // One image for each kind of core, shared by the hosts that have such.
+        let mut made: Vec<Arc<Image>> = Vec::new();
+        for (id, nic) in (0u16..).zip(&mut self.fabric.nics.hosts) {
+            for number in 0u16.. {
+                let law = match nic.engine.law_mut(number) {
+                    Some(Law::Program(law)) if !is_meant(law.origin().unwrap_or(number)) => continue,
+                    Some(Law::Program(law)) => law,
+                    Some(_) => continue,
+                    None => break,
+                };
+                let known = made.iter().find(|made| made.options() == law.image().options()).cloned();
+                // It was tried on these cores before the run began.
+                let Ok(image) = known.map_or_else(|| replacement(law, image), Ok) else { continue };
+                nic.engine.replace_program(now, number, &image);
+                made.push(image);
+            }
+            nic.poke(&mut self.fabric.net, HostId(id));
+        }
+    }
+
+    /// Sets the parameter of this name of laws at hosts, unless the write is for one flow. Gives how many laws took it.
+    fn set_parameter(&mut self, write: &RegisterWrite) -> usize {
+        if write.flow.is_some() {
+            return 0;
+        }
+        let is_meant = self.is_meant(write);
+        let mut taken = 0;
+        for host in &mut self.fabric.nics.hosts {
+            for number in 0u16.. {
+                let Some(law) = host.engine.law_mut(number) else { break };
+                if is_meant(number) {
+                    // Laws without such a parameter are not meant; that some law has it was checked when the
+                    // scenario was read.
+                    taken += usize::from(law.set(&write.register.value, &write.text.value).is_ok());
+                }
+            }
+        }
+        taken
+    }
+
+    /// The flows that are alive and that `write` is for, in the scenario's order: those that ended have left their places to others.
+    fn flows_meant(&self, write: &RegisterWrite) -> Vec<Flow> {
+        let driver = &self.fabric.nics.application;
+        let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
+        let of_table = |id: JobId| write.traffic.is_none_or(|table| table == id.traffic as usize);
+        let live = driver.live.iter().flatten().filter(|live| of_table(live.id));
+        let mut flows: Vec<Flow> = live
+            .map(|live| Flow {
+                id: live.id,
+                number: live.number,
+                name: driver.name(live.id).to_string(),
+                ends: [(live.src, live.src_qpn), (live.dst, live.dst_qpn)],
+            })
+            .filter(|flow| wanted(&flow.name))
+            .collect();
+        flows.sort_by_key(|flow| flow.id);
+        flows
+    }
+
+    /// Writes to both ends of `flow`, whose laws took it as a `parameter` where they did.
+    fn write_to(&mut self, now: Instant, write: &RegisterWrite, flow: &Flow, parameter: bool) -> Answer {
+        let program = write.program.image();
+        let (mut took, mut fell) = (parameter, false);
+        for &(host, qpn) in &flow.ends {
+            let net = &mut self.fabric.net;
+            let nic = &mut self.fabric.nics.hosts[usize::from(host.0)];
+            fell |= nic.engine.has_fallen(qpn);
+            if let Some(image) = program {
+                // It was tried on these cores before the run began. A program that has failed makes room for it.
+                let own = nic.engine.program(qpn).and_then(|law| replacement(law, image).ok());
+                took |= own.is_some_and(|own| nic.engine.replace_program_of(now, qpn, &own));
+                fell = false;
+                nic.poke(net, host);
+            } else if !parameter || write.traffic.is_some() && nic.engine.has_own_law(qpn) {
+                // The end that runs no such law has no such register. One that was written to by itself before has a law of its own.
+                took |= nic.engine.control_set(qpn, &write.register.value, &write.text.value, now).is_ok();
+                nic.poke(net, host);
+            }
+        }
+        if took && program.is_some() {
+            self.own_programs.entry(flow.number).or_default().push(self.written - 1);
+        }
+        match (fell, took) {
+            (true, _) => Answer::Fallen,
+            (false, true) => Answer::Took,
+            (false, false) => Answer::Lacks,
+        }
+    }
+
+    /// That no flow is alive that `write` is for.
+    fn no_flow(&self, write: &RegisterWrite) -> String {
+        let whose = match (&write.flow, write.traffic) {
+            (Some(flow), _) => format!(": `{}`", flow.value),
+            (None, Some(table)) => format!(": of table `{}`", self.scenario.traffic_names[table]),
+            (None, None) => String::new(),
+        };
+        format!("no flow is under way that it is for{whose}")
     }
 }
 
