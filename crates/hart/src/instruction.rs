@@ -133,6 +133,22 @@ pub enum Shape {
 }
 
 impl Op {
+    /// Of an operation on a register and an immediate, the one that does the same to two registers; any other is itself.
+    pub(crate) const fn of_registers(self) -> Self {
+        match self {
+            Self::Addi => Self::Add,
+            Self::Slti => Self::Slt,
+            Self::Sltiu => Self::Sltu,
+            Self::Xori => Self::Xor,
+            Self::Ori => Self::Or,
+            Self::Andi => Self::And,
+            Self::Slli => Self::Sll,
+            Self::Srli => Self::Srl,
+            Self::Srai => Self::Sra,
+            op => op,
+        }
+    }
+
     /// Which fields the operation uses.
     pub const fn shape(self) -> Shape {
         use Op::*;

@@ -314,19 +314,7 @@ impl State {
         let value = match op.shape() {
             Shape::Upper if op == Op::Auipc => Interval::one(address.wrapping_add(imm.cast_unsigned())),
             Shape::Upper => constant,
-            Shape::Immediate => {
-                let op = match op {
-                    Op::Slti => Op::Slt,
-                    Op::Sltiu => Op::Sltu,
-                    Op::Xori => Op::Xor,
-                    Op::Ori => Op::Or,
-                    Op::Andi => Op::And,
-                    Op::Slli => Op::Sll,
-                    Op::Srli => Op::Srl,
-                    _ => Op::Sra,
-                };
-                compute(op, self.read(rs1), constant)
-            }
+            Shape::Immediate => compute(op.of_registers(), self.read(rs1), constant),
             Shape::Register if rs1 == rs2 && op == Op::Xor => Interval::one(0),
             Shape::Register => compute(op, self.read(rs1), self.read(rs2)),
             Shape::Load => self.load(program, instruction)?,

@@ -30,18 +30,7 @@ impl Emitter<'_> {
             Shape::Store => self.store(op, rs1, rs2, imm),
             Shape::Immediate => {
                 let (a, b) = (self.read(rs1), self.word(imm.cast_unsigned()));
-                let op = match op {
-                    Op::Addi => Op::Add,
-                    Op::Slti => Op::Slt,
-                    Op::Sltiu => Op::Sltu,
-                    Op::Xori => Op::Xor,
-                    Op::Ori => Op::Or,
-                    Op::Andi => Op::And,
-                    Op::Slli => Op::Sll,
-                    Op::Srli => Op::Srl,
-                    _ => Op::Sra,
-                };
-                let value = self.arithmetic(op, a, b);
+                let value = self.arithmetic(op.of_registers(), a, b);
                 self.write(rd, value);
             }
             Shape::Register => {
