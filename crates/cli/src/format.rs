@@ -3,13 +3,7 @@
 use roci_lab::batch::Metric;
 use roci_lab::figures::statistics::Estimate;
 use roci_lab::output::digits::scaled;
-pub(crate) use roci_lab::output::digits::{number, time};
-
-/// A count as a number to divide; a table shows fewer digits than it holds.
-#[expect(clippy::cast_precision_loss, reason = "a table shows fewer digits than f64 holds")]
-pub(crate) fn float(count: u64) -> f64 {
-    count as f64
-}
+pub(crate) use roci_lab::output::digits::{float, number, time};
 
 /// Bits per second.
 pub(crate) fn rate(bps: f64) -> String {

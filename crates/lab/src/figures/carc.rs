@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, CARC_CONNECTIONS, CARC_IDLE, CARC_LONG, CARC_SHORT};
 use super::plot::Plot;
+use super::statistics::ratios;
 use super::{FigureError, Measured};
 use crate::results::{Results, RpcResult};
 use roci_machine::{Geometry, Machine, MachineConfig};
@@ -41,10 +42,6 @@ fn millions(it: &RpcResult) -> f64 {
     it.per_second().map_or(f64::NAN, |rate| rate / 1e6)
 }
 
-fn ratio(a: &[f64], b: &[f64]) -> Vec<f64> {
-    a.iter().zip(b).map(|(a, b)| a / b).collect()
-}
-
 fn each(runs: &[Results], name: &str, value: impl Fn(&RpcResult) -> f64) -> Vec<f64> {
     runs.iter().map(|run| value(of(run, name))).collect()
 }
@@ -73,7 +70,7 @@ pub(super) fn connections(bench: &Bench<'_>) -> Result<Measured, FigureError> {
         }
         measured.add(first, cores[0].clone());
         measured.add(last, cores[3].clone());
-        measured.add(falls, ratio(&cores[0], &cores[3]));
+        measured.add(falls, ratios(&cores[0], &cores[3]));
         plot = plot.line(name, line);
     }
     measured.plots.push(plot);
@@ -159,9 +156,9 @@ pub(super) fn slower(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut measured = Measured::default();
     measured.add("first", rates[0].clone());
     measured.add("first_misses", missed[0].clone());
-    measured.add("falls", ratio(&rates[at], &rates[0]).iter().map(|left| 100.0 * (1.0 - left)).collect());
+    measured.add("falls", ratios(&rates[at], &rates[0]).iter().map(|left| 100.0 * (1.0 - left)).collect());
     measured.add("misses", missed[at].clone());
-    measured.add("of_theory", ratio(&rates[at], &theory[at]));
+    measured.add("of_theory", ratios(&rates[at], &theory[at]));
     measured
         .remarks
         .push(format!("The rate has fallen by 45 % or more at {} of processing.", PROCESSING[at]));
@@ -185,13 +182,13 @@ pub(super) fn slower_with_credits(bench: &Bench<'_>) -> Result<Measured, FigureE
     measured.add("hostcc_misses", host_missed[at].clone());
     measured.add("carc_misses", carc_missed[at].clone());
     measured.add("fewer", fewer.collect());
-    measured.add("faster", ratio(&carc[at], &host[at]));
-    measured.add("of_theory", ratio(&carc[at], &theory[at]));
-    measured.add("hostcc_of_theory", ratio(&host[at], &theory[at]));
+    measured.add("faster", ratios(&carc[at], &host[at]));
+    measured.add("of_theory", ratios(&carc[at], &theory[at]));
+    measured.add("hostcc_of_theory", ratios(&host[at], &theory[at]));
     // Without credits and hostCC, but with few buffers a thread.
     let set = [("traffic.0.rx_ring", "256"), ("traffic.0.processing", PROCESSING[at])];
     let short = bench.run(CARC_SHORT, &set)?;
-    measured.add("few_buffers", ratio(&each(&short, "short", millions), &host[at]));
+    measured.add("few_buffers", ratios(&each(&short, "short", millions), &host[at]));
     measured.remarks.push(format!("Rows are at {} of processing.", PROCESSING[at]));
     measured.plots.push(
         Plot::new("Requests per second", "processing (ns)", "millions")
@@ -237,10 +234,10 @@ pub(super) fn faster(bench: &Bench<'_>) -> Result<Measured, FigureError> {
             |most| most.iter().zip(&of_long).map(|(a, b)| a.max(*b)).collect(),
         ));
         if threads == "8" {
-            let left = ratio(&each(&runs, "short", millions), &alone);
+            let left = ratios(&each(&runs, "short", millions), &alone);
             measured.add("short_falls", left.iter().map(|left| 100.0 * (1.0 - left)).collect());
             measured.add("short_misses", each(&runs, "short", misses));
-            let left = ratio(&core(&runs), &core(&one));
+            let left = ratios(&core(&runs), &core(&one));
             measured.add("long_falls", left.iter().map(|left| 100.0 * (1.0 - left)).collect());
             measured.add("long_misses_at_eight", of_long);
         }
@@ -270,7 +267,7 @@ pub(super) fn idle(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     measured.add("loosened_longest", each(&loosened, "one", longest));
     measured.add("loosened_idle", each(&loosened, "one", share));
     measured.add("loosened_misses", each(&loosened, "one", misses));
-    measured.add("faster", ratio(&each(&loosened, "one", millions), &each(&basic, "one", millions)));
+    measured.add("faster", ratios(&each(&loosened, "one", millions), &each(&basic, "one", millions)));
     Ok(measured)
 }
 
@@ -292,9 +289,9 @@ pub(super) fn table(bench: &Bench<'_>) -> Result<Measured, FigureError> {
         let medians = [&with_host, &with_carc].map(|runs| each(runs, "long", at(50)));
         measured.add(hostcc, medians[0].clone());
         measured.add(credits, medians[1].clone());
-        measured.add(p50, ratio(&medians[0], &medians[1]));
-        measured.add(p99, ratio(&each(&with_host, "long", at(99)), &each(&with_carc, "long", at(99))));
-        let rate = ratio(&each(&with_host, "long", time), &each(&with_carc, "long", time));
+        measured.add(p50, ratios(&medians[0], &medians[1]));
+        measured.add(p99, ratios(&each(&with_host, "long", at(99)), &each(&with_carc, "long", at(99))));
+        let rate = ratios(&each(&with_host, "long", time), &each(&with_carc, "long", time));
         let missed = [&with_host, &with_carc].map(|runs| each(runs, "long", misses));
         let saved = missed[0].iter().zip(&missed[1]).map(|(host, carc)| host - carc);
         let place = threads.parse().unwrap_or(f64::NAN);

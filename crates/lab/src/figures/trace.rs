@@ -1,5 +1,6 @@
 //! The course of a flow, read out of a run's time series.
 
+use crate::output::digits::float;
 use crate::results::together::count_at;
 use crate::results::{FlowResult, FlowSample, Results};
 use roci_units::Instant;
@@ -74,12 +75,12 @@ pub(super) fn first_end(results: &Results) -> f64 {
 
 /// Packets that the switches had no room for.
 pub(super) fn drops(results: &Results) -> f64 {
-    octets(results.switches.iter().map(|switch| switch.drops).sum())
+    float(results.switches.iter().map(|switch| switch.drops).sum())
 }
 
 /// PAUSE frames that the switches sent.
 pub(super) fn pauses(results: &Results) -> f64 {
-    octets(results.switches.iter().map(|switch| switch.pause_sent).sum())
+    float(results.switches.iter().map(|switch| switch.pause_sent).sum())
 }
 
 /// The readings of the queue called `name`: seconds and octets. A queue that stands still has no reading.
@@ -91,7 +92,7 @@ pub(super) fn queue(results: &Results, name: &str) -> Vec<(f64, f64)> {
     let place = names.iter().position(|queue| queue == name);
     let place = place.unwrap_or_else(|| panic!("no queue is called {name}: {names:?}"));
     let readings = results.series.queue_readings(u32::try_from(place).expect("few queues"));
-    readings.map(|(at, reading)| (at.as_secs_f64(), octets(reading.bytes))).collect()
+    readings.map(|(at, reading)| (at.as_secs_f64(), float(reading.bytes))).collect()
 }
 
 /// The mean of a queue over time: each reading holds until the next.
@@ -109,11 +110,6 @@ pub(super) fn deviation_of_steps(readings: &[(f64, f64)], from: f64, to: f64) ->
     let mean = mean_of_steps(readings, from, to);
     let squares: Vec<_> = readings.iter().map(|(at, value)| (*at, (value - mean).powi(2))).collect();
     mean_of_steps(&squares, from, to).sqrt()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2⁵³")]
-pub(super) fn octets(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

@@ -21,6 +21,12 @@ pub fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     }
 }
 
+/// A count as a number to compute with. It is exact below 2⁵³, and a figure, a table or a plot shows fewer digits than that.
+#[expect(clippy::cast_precision_loss, reason = "counts are below 2^53, or shown with fewer digits")]
+pub const fn float(count: u64) -> f64 {
+    count as f64
+}
+
 /// Seconds.
 pub fn time(seconds: f64) -> String {
     scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")])

@@ -2,6 +2,7 @@
 
 use super::events::Events;
 use super::stream::{Heard, Kind, Stream};
+use crate::output::digits::float;
 use roci_control::program::{Image, ImageError, Options, Programmed, Side};
 use roci_control::{Class, Law, SettingError};
 use roci_units::BitsPerSec;
@@ -180,11 +181,6 @@ pub(crate) fn law(
     let initial: Vec<_> = initial.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     law.set_initial_all(&initial).map_err(|(_, error)| ProfileError::Context(error))?;
     Ok(law)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts that a table shows with four digits")]
-const fn float(count: u64) -> f64 {
-    count as f64
 }
 
 /// What a histogram's numbers come to.

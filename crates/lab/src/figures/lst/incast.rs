@@ -4,8 +4,9 @@
 use super::super::bench::{Bench, INCAST};
 use super::super::plot::Plot;
 use super::super::statistics::{count, mean};
-use super::super::trace::{Trace, drops, first_end, octets, pauses};
+use super::super::trace::{Trace, drops, first_end, pauses};
 use super::super::{FigureError, Measured};
+use crate::output::digits::float;
 use crate::results::Results;
 use crate::results::statistics::jain;
 
@@ -165,5 +166,5 @@ fn most(a: f64, b: f64) -> f64 {
 
 /// Octets that all flows delivered, in bits over `seconds`, in Gb/s.
 pub(super) fn aggregate(results: &Results, seconds: f64) -> f64 {
-    octets(results.flows.iter().map(|flow| flow.delivered).sum()) * 8e-9 / seconds
+    float(results.flows.iter().map(|flow| flow.delivered).sum()) * 8e-9 / seconds
 }

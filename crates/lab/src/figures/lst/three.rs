@@ -2,9 +2,10 @@
 
 use super::super::bench::{Bench, THREE};
 use super::super::statistics::{coefficient_of_variation, count, mean, median};
-use super::super::trace::{Trace, drops, octets};
+use super::super::trace::{Trace, drops};
 use super::super::{FigureError, Measured};
 use super::incast::{aggregate, bins, throughputs};
+use crate::output::digits::float;
 use crate::results::statistics::jain;
 use crate::results::{FlowStatus, Results};
 
@@ -78,7 +79,7 @@ pub(in super::super) fn with_dcqcn(bench: &Bench<'_>) -> Result<Measured, Figure
     measured.each("seconds", &runs, last_end);
     measured.each("drops", &runs, drops);
     measured.each("retransmitted", &runs, |results| {
-        octets(results.flows.iter().map(|flow| u64::from(flow.retransmitted)).sum())
+        float(results.flows.iter().map(|flow| u64::from(flow.retransmitted)).sum())
     });
     measured.each("completed", &runs, |results| {
         count(results.flows.iter().filter(|flow| flow.status == FlowStatus::OK).count())

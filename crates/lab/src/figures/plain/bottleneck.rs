@@ -4,6 +4,7 @@
 //! drops what it has no room for, marks by RED as packets leave, and may pause hosts. What the receiver answers comes
 //! back after a fixed time; a flow that hears it at the very instant at which its port becomes free goes first.
 
+use crate::output::digits::float;
 use roci_units::{BitsPerSec, Instant, Random, Span};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -283,9 +284,9 @@ impl<F: Flow> Run<'_, F> {
         self.ports[host].held -= self.net.frame;
         self.pause(now, host);
         let marked = self.net.red.is_some_and(|red| {
-            let behind = octets(self.queue.len() as u64 * self.net.frame);
+            let behind = float(self.queue.len() as u64 * self.net.frame);
             let share = red.pmax * (behind - red.kmin) / (red.kmax - red.kmin);
-            let draw = octets(self.random.next_u64() >> 11) / octets(1 << 53);
+            let draw = float(self.random.next_u64() >> 11) / float(1 << 53);
             behind > red.kmin && (behind >= red.kmax || draw < share)
         });
         let gone = now + self.net.rate.time_for(self.net.wire);
@@ -293,11 +294,6 @@ impl<F: Flow> Run<'_, F> {
         self.push(gone, Event::LinkFree);
         self.push(gone + self.net.delay, Event::Arrives(packet, marked));
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
-fn octets(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use super::super::bench::Bench;
 use super::super::plot::Plot;
-use super::super::statistics::count;
 use super::super::{FigureError, Measured};
 use super::budget::packet_time;
 use super::event::{self, PACED};
 use crate::nic::load;
+use crate::output::digits::float;
 use roci_control::Class;
 use roci_control::program::csr;
 use roci_nic::Architecture;
@@ -103,7 +103,7 @@ fn access(nic: &Architecture, queue_pairs: u32, seed: u64) -> f64 {
             total += turn.loaded.since(turn.begun) + words;
         }
     }
-    ns(total) / count(usize::try_from(EVENTS).unwrap_or(usize::MAX))
+    ns(total) / float(EVENTS)
 }
 
 /// Figure 11a: the time to reach a context.

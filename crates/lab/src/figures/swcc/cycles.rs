@@ -3,8 +3,8 @@
 use super::super::bench::Bench;
 use super::super::{FigureError, Measured};
 use super::event;
-use super::rate::number;
 use crate::nic::load;
+use crate::output::digits::float;
 use roci_control::Class;
 use roci_control::program::csr::Side;
 
@@ -35,7 +35,7 @@ impl Events {
         let notification = receiving.cycles(Class::CNP, 0);
         let mut paced = core(Side::Tx).beside(&receiving);
         let [due, early] = [(); 2].map(|()| paced.cycles(Class::TRANSMIT, 1024));
-        let [send, paced, early, data, notification] = [send, due, early, data, notification].map(number);
+        let [send, paced, early, data, notification] = [send, due, early, data, notification].map(float);
         Self { send, paced, early, data, notification }
     }
 

@@ -2,9 +2,10 @@
 
 use super::super::bench::{Bench, SWCC_DELAY};
 use super::super::plot::Plot;
-use super::super::statistics::count;
+use super::super::statistics::{count, ratios};
 use super::super::{FigureError, Measured};
 use super::PACED;
+use crate::output::digits::float;
 use crate::results::Results;
 
 /// What a place of the law is called, the scenario that is run for it, and the keys of its rows.
@@ -63,7 +64,7 @@ fn event(results: &Results) -> f64 {
     let cores = results.hosts[0].nic.as_deref().map(|nic| nic.cores).unwrap_or_default();
     match cores.sends + cores.receives {
         0 => 0.0,
-        events => cores.busy.as_secs_f64() * 1e6 / count(usize::try_from(events).unwrap_or(usize::MAX)),
+        events => cores.busy.as_secs_f64() * 1e6 / float(events),
     }
 }
 
@@ -88,7 +89,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         delays.push(values);
     }
     measured.plots.push(plot);
-    let over = |a: usize, b: usize| delays[a].iter().zip(&delays[b]).map(|(a, b)| a / b).collect::<Vec<_>>();
+    let over = |a: usize, b: usize| ratios(&delays[a], &delays[b]);
     measured.add("hdl_over_asic", over(2, 1));
     measured.add("swcc_over_hdl", over(4, 2));
     measured.add("soc_over_swcc", over(3, 4));

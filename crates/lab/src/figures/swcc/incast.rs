@@ -2,18 +2,19 @@
 
 use super::super::bench::{Bench, SWCC_INCAST};
 use super::super::plot::Plot;
+use super::super::statistics::ratios;
 use super::super::trace::queue;
 use super::super::{FigureError, Measured};
 use super::DCQCN;
 use super::drain::{DRAINED, QUEUE, first_rise};
-use super::rate::number;
+use crate::output::digits::float;
 use crate::results::Results;
 
 /// The mean time of a flow from its first post to its last completion, in µs.
 fn mean_fct(results: &Results) -> f64 {
     let ends = results.flows.iter().filter_map(|flow| Some(flow.fct()?.as_secs_f64() * 1e6));
     let times: Vec<f64> = ends.collect();
-    times.iter().sum::<f64>() / number(times.len() as u64)
+    times.iter().sum::<f64>() / float(times.len() as u64)
 }
 
 /// From the top of the queue's first rise until it has drained, in µs: the first rise ends where the queue is back
@@ -29,10 +30,6 @@ fn first_drain(results: &Results) -> f64 {
 
 fn highest(results: &Results) -> f64 {
     queue(results, QUEUE).iter().map(|reading| reading.1).fold(0.0, f64::max) / 1e3
-}
-
-fn ratio(a: &[f64], b: &[f64]) -> Vec<f64> {
-    a.iter().zip(b).map(|(a, b)| a / b).collect()
 }
 
 /// The queue of the first seed.
@@ -51,13 +48,13 @@ pub(in super::super) fn halting(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("cx5_highest", &cx5, highest);
     measured.add("swcc_drain", drains(&swcc));
     measured.add("cx5_drain", drains(&cx5));
-    measured.add("drain_ratio", ratio(&drains(&swcc), &drains(&cx5)));
+    measured.add("drain_ratio", ratios(&drains(&swcc), &drains(&cx5)));
     measured.add("swcc_fct", fcts(&swcc));
     measured.add("cx5_fct", fcts(&cx5));
-    measured.add("fct_ratio", ratio(&fcts(&cx5), &fcts(&swcc)));
+    measured.add("fct_ratio", ratios(&fcts(&cx5), &fcts(&swcc)));
     measured.each("halts", &cx5, |run| {
         let halts = run.hosts.iter().filter_map(|host| host.nic.as_deref()).map(|nic| nic.halts);
-        number(halts.sum())
+        float(halts.sum())
     });
     measured.plots.push(
         Plot::new("The queue before the receiver", "time (µs)", "KB")
@@ -198,12 +195,12 @@ pub(in super::super) fn software(bench: &Bench<'_>) -> Result<Measured, FigureEr
         let told_queue = watch(soon, &[&SOFTWARE, &NEAR, PARTS[1]])?;
         let in_rust = [watch(native_soon, &[&NEAR])?, watch(native_late, &[&FAR])?];
         let first = drains(&near_queue);
-        let mut values = vec![first.clone(), drains(&far_queue), ratio(&drains(&far_queue), &first)];
-        values.push(ratio(&drains(&in_rust[1]), &drains(&in_rust[0])));
-        values.extend([&soft_queue, &told_queue].map(|runs| ratio(&drains(runs), &first)));
-        values.extend([fcts(&near), ratio(&fcts(&far), &fcts(&near))]);
-        values.extend([&whole, &close, &free, &patient].map(|runs| ratio(&fcts(runs), &fcts(&near))));
-        let timeouts = |run: &Results| number(run.flows.iter().map(|flow| u64::from(flow.timeouts)).sum());
+        let mut values = vec![first.clone(), drains(&far_queue), ratios(&drains(&far_queue), &first)];
+        values.push(ratios(&drains(&in_rust[1]), &drains(&in_rust[0])));
+        values.extend([&soft_queue, &told_queue].map(|runs| ratios(&drains(runs), &first)));
+        values.extend([fcts(&near), ratios(&fcts(&far), &fcts(&near))]);
+        values.extend([&whole, &close, &free, &patient].map(|runs| ratios(&fcts(runs), &fcts(&near))));
+        let timeouts = |run: &Results| float(run.flows.iter().map(|flow| u64::from(flow.timeouts)).sum());
         values.push(whole.iter().map(timeouts).collect());
         keys.into_iter().zip(values).for_each(|(key, values)| measured.add(key, values));
         measured.plots.push(

@@ -3,7 +3,7 @@
 
 use super::super::bench::{Bench, SWCC_INCAST};
 use super::super::{FigureError, Measured};
-use super::rate::number;
+use crate::output::digits::float;
 use crate::program::profile::law;
 use crate::program::stream::{Kind, Limits, Stream};
 use crate::program::{BARE, Options, machine, shipped};
@@ -69,7 +69,7 @@ fn by_rate_alone(name: &str) -> bool {
 fn done(results: &Results) -> f64 {
     let fallen: u64 = results.programs.iter().map(|program| program.tally.fallen()).sum();
     let done = results.flows.iter().filter(|flow| flow.status == FlowStatus::OK).count();
-    if fallen > 0 { 0.0 } else { number(done as u64) }
+    if fallen > 0 { 0.0 } else { float(done as u64) }
 }
 
 pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {

@@ -2,12 +2,13 @@
 
 use super::super::bench::{Bench, SWCC_RATE};
 use super::super::plot::Plot;
-use super::super::statistics::count;
+use super::super::statistics::ratios;
 use super::super::{FigureError, Measured};
 use super::PACED;
 use super::budget::packet_time;
 use super::cycles::Events;
 use crate::nic::load;
+use crate::output::digits::float;
 use crate::results::Results;
 use roci_nic::arch::spec::Time;
 use roci_wire::ethernet::WIRE_OVERHEAD;
@@ -28,7 +29,7 @@ fn packets(results: &Results, payload: u16) -> u64 {
 }
 
 fn packets_per_second(results: &Results, payload: u16) -> f64 {
-    number(packets(results, payload)) / results.simulated.as_secs_f64()
+    float(packets(results, payload)) / results.simulated.as_secs_f64()
 }
 
 /// Frames, in Gb/s.
@@ -157,10 +158,6 @@ impl Sweep {
     }
 }
 
-fn ratio(a: &[f64], b: &[f64]) -> Vec<f64> {
-    a.iter().zip(b).map(|(a, b)| a / b).collect()
-}
-
 /// Figure 10.
 pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureError> {
     let mut sweeps = Vec::new();
@@ -185,7 +182,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         measured.add(key, of(name).line_rate_from());
     }
     for (size, key) in [(64, "ratio_64"), (256, "ratio_256"), (512, "ratio_512")] {
-        measured.add(key, ratio(&of("SwCC-1").frames(size), &of("RoCE-1").frames(size)));
+        measured.add(key, ratios(&of("SwCC-1").frames(size), &of("RoCE-1").frames(size)));
     }
     // One mechanism taken away by itself, the other in place.
     let without = |off: (&'static str, &'static str), ways: Option<(&'static str, &'static str)>| {
@@ -195,20 +192,20 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     };
     let unit = bench.control(SWCC_RATE, &[KINDS[4].1, &[("traffic.0.message", "64B")]].concat())?;
     let unit: Vec<f64> = unit.iter().map(|run| frame_gbps(run, 64)).collect();
-    measured.add("shared_64", ratio(&without(SHARED, None)?, &unit));
-    measured.add("shared_both", ratio(&without(SHARED, Some(BOTH_WAYS))?, &without(SHARED, None)?));
-    measured.add("words_64", ratio(&without(WORDS, None)?, &unit));
+    measured.add("shared_64", ratios(&without(SHARED, None)?, &unit));
+    measured.add("shared_both", ratios(&without(SHARED, Some(BOTH_WAYS))?, &without(SHARED, None)?));
+    measured.add("words_64", ratios(&without(WORDS, None)?, &unit));
     let both_ways = |name: &str| {
         let set = KINDS.iter().find(|kind| kind.0 == name).map_or(&[][..], |kind| kind.1);
         let set: Vec<_> = set.iter().copied().chain([BOTH_WAYS]).collect();
         Ok::<_, FigureError>(Sweep::run(bench, &[64], &set)?.frames(64))
     };
     let (pair, unit) = (both_ways("SwCC-1")?, both_ways("RoCE-1")?);
-    measured.add("both_ways", ratio(&pair, &of("SwCC-1").frames(64)));
-    measured.add("both_ratio", ratio(&pair, &unit));
+    measured.add("both_ways", ratios(&pair, &of("SwCC-1").frames(64)));
+    measured.add("both_ratio", ratios(&pair, &unit));
     measured.add("soft_4k", of("Soft-RoCE-24").frames(4096));
     let halves = |key, a: &str, b: &str, measured: &mut Measured| {
-        measured.add(key, ratio(&of(a).frames(256), &of(b).frames(256)));
+        measured.add(key, ratios(&of(a).frames(256), &of(b).frames(256)));
     };
     halves("bf3", "BF3", "RoCE-8", &mut measured);
     halves("hls", "RDMA-HLS", "SwCC-8", &mut measured);
@@ -239,7 +236,7 @@ pub(in super::super) fn memory(bench: &Bench<'_>) -> Result<Measured, FigureErro
     let mut measured = Measured::default();
     let mut shares = |naive: &Sweep, aware: &Sweep, rows: &[(u16, &'static str)]| {
         for &(size, key) in rows {
-            let shares = ratio(&naive.goodputs(size), &aware.goodputs(size));
+            let shares = ratios(&naive.goodputs(size), &aware.goodputs(size));
             measured.add(key, shares.iter().map(|share| share * 100.0).collect());
         }
     };
@@ -274,7 +271,7 @@ pub(in super::super) fn clock(bench: &Bench<'_>) -> Result<Measured, FigureError
         for (line, value) in lines.iter_mut().zip(&both) {
             line.push((f64::from(gbps), value[0]));
         }
-        measured.add(ratio_key, ratio(&both[0], &both[1]));
+        measured.add(ratio_key, ratios(&both[0], &both[1]));
         let [first, second] = both;
         measured.add(naive, first);
         measured.add(aware, second);
@@ -345,10 +342,5 @@ fn core_ghz(model: &str, cycles: fn(&Events) -> f64, gbps: u64) -> f64 {
 fn share_between(early: &Results, late: &Results, gbps: u32) -> f64 {
     let packets = packets(late, 1024) - packets(early, 1024);
     let seconds = late.simulated.as_secs_f64() - early.simulated.as_secs_f64();
-    number(packets) / seconds * f64::from(frame(1024) + WIRE_OVERHEAD) * 8e-9 / f64::from(gbps) * 100.0
-}
-
-/// A count as a number to compute with.
-pub(super) fn number(events: u64) -> f64 {
-    count(usize::try_from(events).unwrap_or(usize::MAX))
+    float(packets) / seconds * f64::from(frame(1024) + WIRE_OVERHEAD) * 8e-9 / f64::from(gbps) * 100.0
 }

@@ -6,9 +6,10 @@ use super::super::plain::bottleneck::{Bottleneck, Pause, Red};
 use super::super::plain::dcqcn::Dcqcn;
 use super::super::plot::Plot;
 use super::super::statistics::{count, distance_over_chance, mean};
-use super::super::trace::{Trace, drops, octets};
+use super::super::trace::{Trace, drops};
 use super::super::{FigureError, Measured};
 use super::flows::{cdf, other};
+use crate::output::digits::float;
 use crate::results::Results;
 use roci_units::{BitsPerSec, Instant, Span};
 
@@ -49,7 +50,7 @@ fn plain(flows: usize, seed: u64) -> Vec<Dcqcn> {
         pause: Some(pause),
         seed: other(seed),
     };
-    let all = Dcqcn::new(LINK_BPS, octets(WIRE), octets(PAYLOAD));
+    let all = Dcqcn::new(LINK_BPS, float(WIRE), float(PAYLOAD));
     let mut flows = vec![all; flows];
     net.run(&mut flows, END);
     flows
@@ -64,7 +65,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("mean", &runs, |run| mean(&throughputs(run)).unwrap_or(f64::NAN));
     measured.each("farthest", &runs, |run| farthest(&throughputs(run)));
     measured.each("plain_farthest", &references, |flows| {
-        farthest(&flows.iter().map(|flow| octets(flow.came)).collect::<Vec<_>>())
+        farthest(&flows.iter().map(|flow| float(flow.came)).collect::<Vec<_>>())
     });
     let pipeline = bench.run(DCQCN, &[("traffic.0.qps", "100"), TONIC])?;
     measured.each("tonic_farthest", &pipeline, |run| farthest(&throughputs(run)));
@@ -79,7 +80,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
         runs.iter().flat_map(|run| run.flows.iter().map(|flow| f64::from(flow.cnps))).collect()
     };
     let (ours, tonic) = (cnps(&runs), cnps(&pipeline));
-    let theirs: Vec<f64> = references.iter().flatten().map(|flow| octets(flow.cnps)).collect();
+    let theirs: Vec<f64> = references.iter().flatten().map(|flow| float(flow.cnps)).collect();
     let all = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
     measured.add("cnps", vec![all(&ours); runs.len()]);
     measured.add("plain_cnps", vec![all(&theirs); runs.len()]);
@@ -110,7 +111,7 @@ fn two(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
     let references: Vec<Vec<Dcqcn>> = bench.seeds().iter().map(|&seed| plain(2, seed)).collect();
     let cnps = |run: &Results| run.flows.iter().map(|flow| f64::from(flow.cnps)).sum::<f64>();
     let theirs: Vec<f64> =
-        references.iter().map(|flows| flows.iter().map(|flow| octets(flow.cnps)).sum()).collect();
+        references.iter().map(|flows| flows.iter().map(|flow| float(flow.cnps)).sum()).collect();
     let ours: Vec<f64> = runs.iter().map(cnps).collect();
     let ratio = mean(&ours).unwrap_or(f64::NAN) / mean(&theirs).unwrap_or(f64::NAN);
     measured.add("two_cnps", vec![ratio; runs.len()]);
@@ -126,13 +127,13 @@ fn two(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
 
 /// What a flow delivers from `from` to `to`, in Gb/s of octets on the wire.
 fn wire(trace: &Trace<'_>, from: f64, to: f64) -> f64 {
-    trace.goodput(from, to) * octets(WIRE) / octets(PAYLOAD)
+    trace.goodput(from, to) * float(WIRE) / float(PAYLOAD)
 }
 
 /// What each flow delivered over the run, in Mb/s of octets on the wire.
 fn throughputs(run: &Results) -> Vec<f64> {
     let seconds = run.simulated.as_secs_f64();
-    let each = run.flows.iter().map(|flow| octets(flow.delivered / PAYLOAD * WIRE) * 8e-6 / seconds);
+    let each = run.flows.iter().map(|flow| float(flow.delivered / PAYLOAD * WIRE) * 8e-6 / seconds);
     each.collect()
 }
 

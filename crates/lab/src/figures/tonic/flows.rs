@@ -6,8 +6,8 @@ use super::super::plain::bottleneck::Bottleneck;
 use super::super::plain::stream::Stream;
 use super::super::plot::Plot;
 use super::super::statistics::{count, distance_over_chance, mean};
-use super::super::trace::octets;
 use super::super::{FigureError, Measured};
+use crate::output::digits::float;
 use crate::results::Results;
 use roci_units::{BitsPerSec, Instant, Random, Ratio, Span};
 
@@ -54,11 +54,11 @@ fn plain(seed: u64) -> Vec<(f64, f64)> {
     };
     let mut flows: Vec<Stream> = (0..FLOWS).map(stream).collect();
     net.run(&mut flows, END);
-    flows.iter().map(|flow| (mbps(flow.expected * SEGMENT), octets(flow.again))).collect()
+    flows.iter().map(|flow| (mbps(flow.expected * SEGMENT), float(flow.again))).collect()
 }
 
 fn mbps(delivered: u64) -> f64 {
-    octets(delivered) * 8e-6 / END.as_secs_f64()
+    float(delivered) * 8e-6 / END.as_secs_f64()
 }
 
 /// Goodput and segments sent again of each flow of all runs.

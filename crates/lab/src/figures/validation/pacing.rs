@@ -3,8 +3,8 @@
 use super::super::bench::Bench;
 use super::super::plain::multi_precision::{CYCLE_PS, Limiter};
 use super::super::plot::Plot;
-use super::super::trace::octets as real;
 use super::super::{FigureError, Measured};
+use crate::output::digits::float;
 use roci_transport::credit::Pacer;
 use roci_units::{Instant, Span};
 
@@ -65,7 +65,7 @@ fn tonic(kbps: u32, octets: u32, periods: &[u64]) -> (f64, f64) {
 }
 
 fn share(kbps: u32, octets: u64, ps: u64) -> f64 {
-    real(octets) * 8e9 / (real(kbps.into()) * real(ps)) * 100.0
+    float(octets) * 8e9 / (float(kbps.into()) * float(ps)) * 100.0
 }
 
 /// The least share over rates from `from` to `to` and packets of all lengths.
@@ -86,7 +86,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let mut add = |key, value| measured.add(key, vec![value; seeds]);
     add("rates", rates().map(|_| 1.0).sum());
     let worst = rates().flat_map(|rate| OCTETS.map(|octets| farthest(rate, octets))).max();
-    add("farthest", real(worst.unwrap_or(u64::MAX)));
+    add("farthest", float(worst.unwrap_or(u64::MAX)));
     add("least", least(LOWEST, HIGHEST, conformance));
     let several = |rate, octets| tonic(rate, octets, &PERIODS).0;
     let cycle = |rate, octets| tonic(rate, octets, &[1]).0;
@@ -100,7 +100,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     add("tonic_thousand_wait", longest(|rate, octets| tonic(rate, octets, &[1_000]).1));
     let mut plot = Plot::new("Rate reached with packets of 1500 octets", "b/s (decimal logarithm)", "%");
     let line = |share: &dyn Fn(u32, u32) -> f64| {
-        rates().map(|rate| (real(u64::from(rate) * 1_000).log10(), share(rate, 1_500))).collect()
+        rates().map(|rate| (float(u64::from(rate) * 1_000).log10(), share(rate, 1_500))).collect()
     };
     plot = plot.line("ours", line(&conformance)).line("Tonic's periods", line(&several));
     plot = plot.line("octets in a cycle", line(&cycle));

@@ -6,8 +6,9 @@ use super::super::bench::{
     NDP_CLOSED, NDP_LOSS,
 };
 use super::super::statistics::{count, median};
-use super::super::trace::{drops, octets};
+use super::super::trace::drops;
 use super::super::{FigureError, Measured};
+use crate::output::digits::float;
 use crate::results::{FlowResult, Results};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{IpVersion, Layout, Opcode, overhead};
@@ -43,7 +44,7 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
 fn oldest(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> {
     let owed = bench.run(HOMA_OLDEST, &[])?;
     measured.each("oldest_share", &owed, |results| {
-        let all = results.flows.iter().map(|flow| octets(flow.delivered)).sum::<f64>();
+        let all = results.flows.iter().map(|flow| float(flow.delivered)).sum::<f64>();
         let rate = all / results.simulated.as_secs_f64();
         // Its last megabyte goes before all others, at once.
         let time = results.flows.first().and_then(FlowResult::fct);
@@ -52,7 +53,7 @@ fn oldest(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError>
     });
     let shortest_first = bench.run(HOMA_OLDEST, &[("transport.control.oldest", "0")])?;
     measured.each("oldest_starved", &shortest_first, |results| {
-        results.flows.first().map_or(f64::NAN, |flow| octets(flow.delivered) / OLDEST * 100.0)
+        results.flows.first().map_or(f64::NAN, |flow| float(flow.delivered) / OLDEST * 100.0)
     });
     Ok(())
 }
@@ -125,7 +126,7 @@ fn reads(bench: &Bench<'_>, measured: &mut Measured) -> Result<(), FigureError> 
     let incast = bench.run(HOMA_INCAST, &[])?;
     measured.each("incast_goodput", &incast, goodput);
     measured.each("incast_buffer", &incast, |results| {
-        results.switches.iter().map(|switch| octets(switch.max_buffer_bytes)).fold(0.0, f64::max) / ROOM
+        results.switches.iter().map(|switch| float(switch.max_buffer_bytes)).fold(0.0, f64::max) / ROOM
     });
     measured.each("incast_again", &incast, again);
     let starved = bench.run(HOMA_STARVED, &[])?;
@@ -186,7 +187,7 @@ fn load_of_long(results: &Results) -> f64 {
 /// Payload of some flows until the last of them ended, of what the receiver's link carries, in per cent.
 fn load_of<'a>(flows: impl Iterator<Item = &'a FlowResult> + Clone) -> f64 {
     let last = flows.clone().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
-    octets(flows.map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
+    float(flows.map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
 }
 
 /// Seconds by which losses delayed the end of a flow, for each packet of it that was sent again.
@@ -211,7 +212,7 @@ pub(in super::super) fn ndp(bench: &Bench<'_>) -> Result<Measured, FigureError> 
     measured.each("few_incomplete", &runs, incomplete);
     measured.each("few_drops", &runs, drops);
     measured.each("few_returned", &runs, |results| {
-        octets(results.switches.iter().map(|switch| switch.returned).sum())
+        float(results.switches.iter().map(|switch| switch.returned).sum())
     });
     measured.each("few_timeouts", &runs, timeouts);
     measured.each("few_goodput", &runs, goodput);
@@ -262,7 +263,7 @@ fn again_for_each(results: &Results) -> f64 {
 fn lateness(results: &Results) -> f64 {
     let headers =
         u64::from(overhead(Opcode::WRITE_MIDDLE, Layout::Ndp, IpVersion::V4)) + u64::from(WIRE_OVERHEAD);
-    let wire = |bytes: u64| octets(bytes + bytes.div_ceil(PACKET.into()) * headers) * 8.0 / LINK;
+    let wire = |bytes: u64| float(bytes + bytes.div_ceil(PACKET.into()) * headers) * 8.0 / LINK;
     let last = results.completed().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
     let first =
         results.flows.first().and_then(|flow| flow.ideal).map_or(f64::NAN, |ideal| ideal.as_secs_f64());
@@ -272,7 +273,7 @@ fn lateness(results: &Results) -> f64 {
 /// Payload until the last message ended, of what the receiver's link carries.
 fn goodput(results: &Results) -> f64 {
     let last = results.completed().map(|flow| flow.end.as_secs_f64()).fold(0.0, f64::max);
-    octets(results.completed().map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
+    float(results.completed().map(|flow| flow.bytes).sum()) * 8.0 / last / LINK * 100.0
 }
 
 fn timeouts(results: &Results) -> f64 {
@@ -297,7 +298,7 @@ fn incomplete(results: &Results) -> f64 {
 
 /// Packets of all flows.
 fn packets(results: &Results) -> f64 {
-    octets(results.flows.iter().map(|flow| flow.packets).sum())
+    float(results.flows.iter().map(|flow| flow.packets).sum())
 }
 
 /// Packets sent again.

@@ -2,6 +2,7 @@
 
 use super::lines::{LINES_MAX, Points};
 use super::page::{Axis, Line, Plot, Unit};
+use crate::output::digits::float;
 use crate::results::Results;
 use crate::results::statistics::Sorted;
 
@@ -52,7 +53,7 @@ fn line(groups: &[Group], percent: u32, name: String, colour: usize) -> Line {
     let mut points = Points::default();
     for group in groups {
         if let Some(slowdown) = group.slowdowns.percentile(percent) {
-            points.push(octets(group.to), slowdown);
+            points.push(float(group.to), slowdown);
         }
     }
     points.line(name, colour, false)
@@ -91,11 +92,6 @@ pub(super) fn of_configurations(configurations: &[(String, Vec<&Results>)]) -> V
         )
     };
     PERCENTILES.into_iter().filter_map(of_percentile).collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
-const fn octets(size: u64) -> f64 {
-    size as f64
 }
 
 #[cfg(test)]

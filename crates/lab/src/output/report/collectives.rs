@@ -6,6 +6,7 @@ use super::page::{Axis, Cell, Line, Plot, Section, Table, Unit};
 use super::{Run, named};
 use crate::batch::Names;
 use crate::figures::statistics::mean;
+use crate::output::digits::float;
 use crate::results::{CollectiveResult, Results};
 use roci_units::Bytes;
 use std::collections::BTreeMap;
@@ -147,14 +148,14 @@ fn by_size(runs: &[Run<'_>], all: &[(&Run<'_>, &CollectiveResult)]) -> Option<Pl
         kinds[place].1.entry(it.bytes).or_default().push(it.bus_bps(mean));
     }
     kinds.retain(|(_, sizes)| sizes.len() > 1);
-    let mut all: Vec<f64> = kinds.iter().flat_map(|(_, sizes)| sizes.keys().copied().map(octets)).collect();
+    let mut all: Vec<f64> = kinds.iter().flat_map(|(_, sizes)| sizes.keys().copied().map(float)).collect();
     all.sort_by(f64::total_cmp);
     let line = |(colour, (name, sizes)): (usize, Sizes)| Line {
         name,
         colour,
         dashed: false,
         dots: false,
-        x: sizes.keys().copied().map(octets).collect(),
+        x: sizes.keys().copied().map(float).collect(),
         y: sizes.values().filter_map(|seeds| mean(seeds)).collect(),
         band: None,
     };
@@ -165,11 +166,6 @@ fn by_size(runs: &[Run<'_>], all: &[(&Run<'_>, &CollectiveResult)]) -> Option<Pl
         step: false,
         lines: kinds.into_iter().take(LINES_MAX).enumerate().map(line).collect(),
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
-const fn octets(size: u64) -> f64 {
-    size as f64
 }
 
 /// The columns that `comparison.csv` has of collectives.

@@ -1,6 +1,7 @@
 //! Time series of the machines that answer requests, and of the requests themselves.
 
 use super::{Metric, Reading, Row, Series, Source, thin};
+use crate::output::digits::float;
 use roci_units::Instant;
 
 /// What a machine holds, and what it has counted so far.
@@ -88,11 +89,6 @@ impl Series {
 /// One more than the greatest number of a source.
 fn sources<S>(rows: &[Row<S>]) -> usize {
     rows.iter().map(|row| row.source as usize + 1).max().unwrap_or(0)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
-const fn float(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]
