@@ -442,17 +442,20 @@ impl Net {
         }
     }
 
-    /// Ports in all.
+    /// Ports in all: those of the hosts come first, each with its host's number, and then those of the switches, switch by switch.
     pub fn port_count(&self) -> usize {
         self.ports.len()
     }
 
-    /// Switches.
+    /// How many switches there are.
     pub fn switch_count(&self) -> usize {
         self.switches.len()
     }
 
-    /// A switch: its buffer's use and peak.
+    /// A switch, by its place in the graph: its buffer's use and peak.
+    ///
+    /// # Panics
+    /// When there is no such switch.
     pub fn switch(&self, switch: u32) -> &Switch {
         &self.switches[switch as usize]
     }
@@ -478,6 +481,9 @@ impl Net {
     }
 
     /// What `port` has counted of pauses.
+    ///
+    /// # Panics
+    /// When there is no such port; so do all that take one.
     pub fn pauses(&self, port: u32) -> &Pauses {
         &self.pauses[port as usize]
     }
@@ -529,7 +535,7 @@ impl Net {
         self.faults.losses.in_switches()
     }
 
-    /// The same of one switch.
+    /// The same of one switch, by its place in the graph.
     pub fn lost_in_switch(&self, switch: u32) -> InSwitch {
         self.faults.losses.of_switch(switch)
     }

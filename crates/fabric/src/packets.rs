@@ -32,7 +32,7 @@ impl Extra {
         hops: [Hop::NONE; HOPS],
     };
 
-    /// The optional header's words.
+    /// The optional header's words, at most [`WORDS`].
     pub fn words(&self) -> &[u32] {
         &self.words[..usize::from(self.word_count)]
     }
@@ -45,7 +45,7 @@ impl Extra {
         self.word_count = count as u8;
     }
 
-    /// What the switches on the way told, first switch first.
+    /// What the switches on the way told, first switch first; at most [`HOPS`].
     pub fn hops(&self) -> &[Hop] {
         &self.hops[..usize::from(self.hop_count)]
     }

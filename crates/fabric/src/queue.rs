@@ -53,7 +53,7 @@ impl Key {
         (self.0 >> HANDLE_BITS) as u8 & 0xf
     }
 
-    /// To what.
+    /// To what: a number whose meaning is the kind's, such as a port, a host or a packet.
     #[inline]
     pub const fn handle(self) -> u32 {
         self.0 as u32
@@ -182,7 +182,7 @@ impl EventQueue {
         }
     }
 
-    /// The time of the last event popped.
+    /// The time of the last event popped, in picoseconds since the start of the run.
     #[inline]
     pub const fn now(&self) -> u64 {
         self.now
@@ -313,7 +313,7 @@ impl EventQueue {
         }
     }
 
-    /// The time of the next event.
+    /// The time of the next event, in picoseconds since the start of the run; `None` where there is none.
     pub fn next_time(&self) -> Option<u64> {
         let least = self.heads.iter().min().copied().filter(|key| !key.is_none());
         least.map(Key::time)

@@ -349,12 +349,12 @@ impl Routes {
         self.groups[known.page as usize + number as usize]
     }
 
-    /// The switches that have hosts.
+    /// How many switches have hosts.
     pub const fn leaves(&self) -> usize {
         self.leaves
     }
 
-    /// Octets that the tables take.
+    /// Octets of memory that the tables take.
     pub const fn octets(&self) -> usize {
         self.attached.capacity() * size_of::<Attached>()
             + (self.rows.capacity() + self.scattered.capacity()) * size_of::<u16>()

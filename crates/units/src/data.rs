@@ -15,6 +15,8 @@ impl Bytes {
 
 impl Add for Bytes {
     type Output = Self;
+    /// # Panics
+    /// In debug builds, when the sum is 2⁶⁴ or more.
     fn add(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
@@ -28,6 +30,8 @@ impl AddAssign for Bytes {
 
 impl Sub for Bytes {
     type Output = Self;
+    /// # Panics
+    /// In debug builds, when `other` is more: a number of octets is never negative.
     fn sub(self, other: Self) -> Self {
         Self(self.0 - other.0)
     }
@@ -56,17 +60,17 @@ impl fmt::Display for Bytes {
 pub struct BitsPerSec(pub u64);
 
 impl BitsPerSec {
-    /// `mbps` megabits per second.
+    /// `mbps` megabits per second, of 10⁶ bits; below 1.8·10¹³ of them.
     pub const fn from_mbps(mbps: u64) -> Self {
         Self(mbps * 1_000_000)
     }
 
-    /// `gbps` gigabits per second.
+    /// `gbps` gigabits per second, of 10⁹ bits; below 1.8·10¹⁰ of them.
     pub const fn from_gbps(gbps: u64) -> Self {
         Self(gbps * 1_000_000_000)
     }
 
-    /// `kbps` kilobits per second, the unit of the laws.
+    /// `kbps` kilobits per second, of 1000 bits, the unit of the laws; below 1.8·10¹⁶ of them.
     pub const fn from_kbps(kbps: u64) -> Self {
         Self(kbps * 1_000)
     }
@@ -90,7 +94,7 @@ impl BitsPerSec {
         if ps > u64::MAX as u128 { Span::MAX } else { Span::from_ps(ps as u64) }
     }
 
-    /// How many whole octets pass in `span`.
+    /// How many whole octets pass in `span`, rounded down; `u64::MAX` where that is out of range.
     #[expect(clippy::cast_possible_truncation, reason = "compared with the bound first")]
     pub const fn octets_in(self, span: Span) -> u64 {
         let octets = self.0 as u128 * span.as_ps() as u128 / 8_000_000_000_000;
@@ -138,7 +142,8 @@ impl Pace {
         }
     }
 
-    /// The time of the next `octets`.
+    /// The time of the next `octets`, in which less than a picosecond is carried over. It is to be below [`Span::MAX`], as it is for 2³² octets
+    /// from 2 Kb/s on.
     #[inline]
     pub const fn advance(&mut self, octets: u32) -> Span {
         let mut ps = self.whole_ps * octets as u64;

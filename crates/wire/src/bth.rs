@@ -46,7 +46,7 @@ impl BthView<'_> {
         self.0[1] & 15
     }
 
-    /// Partition key.
+    /// Partition key, whose highest bit tells a full member; 0xFFFF, the default one, in all that we send.
     pub const fn pkey(&self) -> u16 {
         be16(self.0, 2)
     }

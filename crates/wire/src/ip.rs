@@ -74,7 +74,7 @@ impl Ipv4View<'_> {
         self.0[0] & 15
     }
 
-    /// Differentiated services code point.
+    /// Differentiated services code point, 0 to 63 (RFC 2474 §3).
     pub const fn dscp(&self) -> u8 {
         self.0[1] >> 2
     }
@@ -94,7 +94,7 @@ impl Ipv4View<'_> {
         be16(self.0, 4)
     }
 
-    /// Flags and fragment offset.
+    /// The flags "don't fragment" (bit 14) and "more fragments" (bit 13), and below them the fragment's offset in units of 8 octets.
     pub const fn fragment(&self) -> u16 {
         be16(self.0, 6)
     }
@@ -104,7 +104,7 @@ impl Ipv4View<'_> {
         self.0[8]
     }
 
-    /// Protocol of the payload.
+    /// Protocol of the payload; 17 for UDP.
     pub const fn protocol(&self) -> u8 {
         self.0[9]
     }

@@ -50,7 +50,7 @@ impl Syndrome {
         }
     }
 
-    /// The largest credit code that stands for no more than `count` receive requests.
+    /// The largest credit code that stands for no more than `count` receive requests, 0 to 30; never [`CREDITS_OFF`](Self::CREDITS_OFF).
     pub const fn credit_code(count: u32) -> u8 {
         let code = match count {
             0 | 1 => count,

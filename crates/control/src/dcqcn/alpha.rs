@@ -25,7 +25,7 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// The number that stands for one.
+    /// The number that stands for one, 2⁴ to 2³⁰.
     pub const fn one(self) -> u32 {
         1 << self.bits
     }

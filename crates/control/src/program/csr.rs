@@ -48,7 +48,7 @@ pub const WINDOW: usize = 62;
 /// Octets that may be sent on tokens; all ones: tokens are not used.
 pub const TOKENS: usize = 63;
 
-/// The number of a word of the block.
+/// The number by which programs reach the word of the block at place `word`, 0 to 63.
 #[expect(clippy::cast_possible_truncation, reason = "a word of the block")]
 pub const fn number(word: usize) -> u16 {
     FIRST + word as u16
@@ -145,7 +145,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The answer that `word` stands for.
+    /// The answer that `word` stands for, 1 to 4; `None` where it stands for none.
     pub const fn new(word: u32) -> Option<Self> {
         match word {
             1 => Some(Self::Send),
@@ -197,7 +197,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The command that `word` stands for.
+    /// The command that `word` stands for; `None` where its upper four bits are 13 to 15.
     #[expect(clippy::cast_possible_truncation, reason = "masked")]
     pub const fn new(word: u32) -> Option<Self> {
         let much = word & 0xfff_ffff;

@@ -368,7 +368,7 @@ impl Image {
         self.sends.with(self.traces).meets(Class::LAW)
     }
 
-    /// Words of its own in each packet.
+    /// Words of its own in each packet, 0 to 16.
     pub fn header_words(&self) -> u8 {
         self.header_words
     }

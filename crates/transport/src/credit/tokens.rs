@@ -27,7 +27,7 @@ impl Tokens {
         Self { left, beside, unit }
     }
 
-    /// What is left.
+    /// What is left, in octets or in packets as the law counts; [`Credit::UNLIMITED`] where tokens are not used.
     #[inline]
     #[must_use]
     pub const fn left(self) -> u32 {

@@ -183,7 +183,7 @@ impl<'a> BitmapMut<'a> {
         again
     }
 
-    /// Sets `count` bits from `from` on.
+    /// Sets `count` bits from `from` on, of the window's length at most.
     pub fn set_range(&mut self, from: Psn, count: u32) {
         for chunk in chunks(from, count, self.0.len()) {
             self.0[chunk.word] |= chunk.mask;

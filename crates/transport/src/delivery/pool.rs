@@ -50,7 +50,7 @@ impl Pool {
         Self { words: Vec::new(), free: Vec::new(), slots: 0, limit, planes, words_per_plane, refused: 0 }
     }
 
-    /// The packets in a window.
+    /// The packets in a window, a power of two from 64 to 2²¹.
     #[inline]
     #[must_use]
     pub const fn packets(&self) -> u32 {
@@ -78,7 +78,7 @@ impl Pool {
         self.refused
     }
 
-    /// How many slots are taken.
+    /// How many slots are taken now, of `limit` at most.
     #[must_use]
     pub fn taken(&self) -> u32 {
         self.slots - u32::try_from(self.free.len()).unwrap_or(self.slots)
