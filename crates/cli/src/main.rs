@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`args`] | what can be asked for |
 //! | [`command`] | the commands |
-//! | [`execute`] | running groups of runs and writing their results |
+//! | [`execute`], [`plan`] | running groups of runs and writing their results, and what is said of them before |
 //! | [`progress`] | how far they have come; Ctrl-C |
 //! | [`table`] | what is printed |
 //! | `format` | numbers for people |

@@ -80,10 +80,11 @@
 //! | [`ping`] | rping's protocol, either end of which can be rping |
 //! | [`bridge`] | the emulated switch, which needs no endpoint |
 //! | [`io`] | packet I/O behind one trait: UDP sockets, raw sockets, a wire in memory |
-//! | `posting` | from a work request to the engine's |
+//! | `posting`, `company` | from a work request to the engine's, and whether it waits for the next |
 //! | `driver`, `habit`, `absence` | who runs a shard, how its thread waits, and what is known of an application that polls |
 //! | `shard`, `receive`, `transmit` | one engine with its packet I/O |
 //! | `icrc` | the ICRC of a flow, and the identification that it betrays |
+//! | `telemetry` | what switches wrote into packets, as laws read it |
 //! | [`threads`] | threads of the library's own |
 //! | `counters` | what the packets of a queue pair have met |
 //! | `alive` | whether a peer still lives of which nothing is awaited |

@@ -9,7 +9,7 @@
 //! | [`drain`] | a receive path slower than its link |
 //! | `order` | whether data arrive in the order in which they were sent |
 //! | [`path`] | how a queue pair's path names its peer |
-//! | [`arch`] | NICs that are made of parts, as data: `srnic`, `tonic`, `cx5`, `cx6`, and a user's own |
+//! | [`arch`] | NICs that are made of parts, as data: presets such as `srnic` and `cx6`, and a user's own |
 //! | [`delay`] | how long deferred work takes: not at all (`ideal`), or at random (`delaying`) |
 #![forbid(unsafe_code)]
 

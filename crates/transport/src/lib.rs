@@ -18,7 +18,7 @@
 //! | [`agent`] | the hook for what is per port |
 //! | [`schedule`] | which queue pair sends next |
 //! | [`timer`] | the engine's timers |
-//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `asking`, `limit`, `events`, `registers`, `messages`, `datagram`, `unreliable`, `pulls`, `stamps`, `opcodes` | the roles between which the engine chooses |
+//! | `transmit`, `requester`, `results`, `responder`, `recovery`, `keeping`, `responses`, `reading`, `responding`, `law`, `asking`, `limit`, `events`, `registers`, `messages`, `datagram`, `unreliable`, `pulls`, `stamps`, `opcodes`, `probing`, `incidents` | the roles between which the engine chooses |
 //! | `stream`, `intake` | the common cases of sending and receiving, in one piece |
 //! | `qp`, `laws`, `deferred_law`, `queue`, `reads`, `flying`, `aside`, `token` | what they remember |
 #![no_std]

@@ -14,7 +14,7 @@
 //! | [`memory`] | protection domains, memory regions, address handles |
 //! | [`completion`] | completion channels and queues |
 //! | `reading` | completions, read one by one from extended queues |
-//! | [`queue_pair`] | queue pairs and their states |
+//! | [`queue_pair`], `changes` | queue pairs and their states, and what is wrong with a change that is refused |
 //! | [`shared`] | shared receive queues |
 //! | `mapped` | whether the program has the memory that it registers |
 //! | `header` | the octets before a datagram |

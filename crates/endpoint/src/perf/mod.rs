@@ -11,6 +11,7 @@
 //! | `session` | queue pairs, memory, and the order of the steps |
 //! | `bandwidth`, `latency` | the loops that are timed |
 //! | `posting` | in which portions requests are posted, and at which rate |
+//! | `path` | what the way to the peer carries |
 //! | `report` | from instants to figures |
 //! | `terms` | what both ends have to be told alike |
 //! | `error` | why a test fails, and what can be done |

@@ -7,14 +7,13 @@
 //! | [`floats`] | where it computes with floating point |
 //! | [`futile`] | what it does that cannot work |
 //! | [`kept`] | what it keeps in the memory of a core |
-//! | `missing` | what it means that a compiler misses something |
+//! | `said`, `missing` | what compilers say in the program's own words, and what it means that one misses something |
 //! | [`profile`] | what it takes over a stream of events, and the rates that follow |
 //! | `remedies` | what to do about what the check refuses |
 //! | `slips` | what compiles and is not meant |
 //! | [`skeleton`] | a new program and a scenario for it |
-//! | [`stream`] | such streams |
+//! | [`stream`], [`events`] | such streams, and those that a run has recorded |
 //! | [`warned`] | what the check warns of in the programs of scenarios |
-//! | [`events`] | those that a run has recorded |
 //!
 //! `docs/guide/programs.md` is the user's guide; `roci_control::program` runs programs as laws.
 
