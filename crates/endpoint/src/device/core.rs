@@ -16,8 +16,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Who drives a shard may be late by so much without a paced queue pair losing any of its rate: what a thread waits for its turn on
-/// cores that have several others to run, each for some milliseconds. With 2 ms, ten threads on two cores cost 6 % of 10 Mb/s and
-/// a third of 1 Gb/s. What leaves at once to make up for it is bounded by the window as well, and one that had nothing to send
+/// cores that have several others to run, each for some milliseconds. With 2 ms, ten threads on two cores cost 6 to 9 % of 10 Mb/s
+/// and a quarter to a third of 1 Gb/s. What leaves at once to make up for it is bounded by the window as well, and one that had nothing to send
 /// has saved up nothing.
 const PACING_BURST: Span = Span::from_millis(20);
 
