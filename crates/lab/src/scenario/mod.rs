@@ -9,7 +9,7 @@
 //! | `syntax` | what to do about a text that is not TOML |
 //! | `read` | reading one table |
 //! | `topology`, [`switch`], [`nic`], [`transport`], `traffic`, [`measure`], [`faults`], `application`, `machine` | the tables |
-//! | [`thresholds`] | what `[[at]]` writes to switches |
+//! | [`writes`], [`thresholds`] | what `[[at]]` writes to registers of laws, and to switches |
 //! | `changes` | all that `[[at]]` writes, in words |
 //! | `program` | programs as congestion control |
 //! | `file` | files that a scenario names |
@@ -56,17 +56,19 @@ mod topology;
 mod traffic;
 pub mod transport;
 mod tree;
+pub mod writes;
 
 pub use application::Application;
 pub use faults::Faults;
 pub use keys::{Key, Section};
 pub use machine::Machine;
-pub use measure::{Measure, RegisterWrite};
+pub use measure::Measure;
 pub use nic::{Nic, NicConfig, NicModel};
 pub use source::{Located, Origin, Place, ScenarioError, Source};
 pub use switch::{Classes, Switch};
 pub use thresholds::SwitchWrite;
 pub use transport::{Control, Setting, Transport};
+pub use writes::RegisterWrite;
 
 use crate::traffic::spec::{ControlIndex, Traffic};
 use reach::Reach;
@@ -175,19 +177,9 @@ impl Scenario {
         let stop = top.period("stop")?;
 
         let switch_table = top.table("switch", &keys::SWITCH)?;
-        let int = switch_table.and_then(|table| table.get("int")).map(|node| node.origin);
-        let mut switch = Switch::read(switch_table)?;
-        for name in switch.rules.iter().flat_map(|rule| &rule.switches) {
-            names.switch(&source, name)?;
-        }
+        let mut switch = Switch::read(switch_table, &names)?;
         let nic_table = top.table("nic", &keys::NIC)?;
-        let mut nic = Nic::read(nic_table)?;
-        for name in nic.rules.iter().flat_map(|rule| &rule.hosts) {
-            names.nic(&source, name)?;
-        }
-        for rule in &mut nic.rules {
-            rule.hosts = names.with_nics(std::mem::take(&mut rule.hosts));
-        }
+        let nic = Nic::read(nic_table, &names)?;
         let transport_table = top.table("transport", &keys::TRANSPORT)?;
         let faults = Faults::read(top.table("faults", &keys::FAULTS)?, &topology.graph, &names)?;
         let lossy = faults.lose() || !topology.loss.is_empty();
@@ -222,14 +214,8 @@ impl Scenario {
         for control in controls.iter().chain([&transport.control]) {
             control.fits(&source, transport.layout)?;
         }
-        if !switch.int
-            && let Some(law) = telemetric(presets::used(&traffic, &transport.control, &controls))
-        {
-            if let Some(origin) = int {
-                let message = format!("`{law}` reads telemetry, which is switched off here");
-                return Err(source.error(origin, message, "leave `int` out, or set it to true"));
-            }
-            switch.int = true;
+        if let Some(law) = telemetric(presets::used(&traffic, &transport.control, &controls)) {
+            switch.write_telemetry_for(law, switch_table)?;
         }
         let frame = frame::greatest(&topology.graph, &nic, &transport, &traffic);
         let reach = Reach::of(&topology, frame, &transport).with_nics(nic.idle_round_trip(&topology.graph));

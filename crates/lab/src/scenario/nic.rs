@@ -5,6 +5,7 @@ use super::file;
 use super::keys;
 use super::read::Table;
 use super::source::{Located, ScenarioError, listed};
+use super::topology::Names;
 use super::tree::{Entry, Kind};
 use roci_fabric::graph::Graph;
 use roci_nic::arch::file::Conflict;
@@ -264,8 +265,8 @@ impl Nic {
         names
     }
 
-    /// Reads `[nic]`.
-    pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
+    /// Reads `[nic]`, whose rules are about hosts of `names`.
+    pub(super) fn read(table: Option<Table<'_>>, names: &Names<'_>) -> Result<Self, ScenarioError> {
         let Some(table) = table else { return Ok(Self::default()) };
         let config = config(table, &NicConfig::default())?;
         let mut idle: Vec<String> = idle_core_values(table, &config).into_iter().collect();
@@ -280,6 +281,12 @@ impl Nic {
             rules.push(NicRule { hosts, config });
         }
         idle.dedup();
+        for name in rules.iter().flat_map(|rule: &NicRule| &rule.hosts) {
+            names.nic(table.source, name)?;
+        }
+        for rule in &mut rules {
+            rule.hosts = names.with_nics(std::mem::take(&mut rule.hosts));
+        }
         Ok(Self { config, rules, idle })
     }
 }

@@ -3,6 +3,7 @@
 use super::keys;
 use super::read::{Detail, Table};
 use super::source::{Located, ScenarioError, listed};
+use super::topology::Names;
 use roci_fabric::Balancing;
 use roci_fabric::graph::Graph;
 use roci_switch::config::{Buffering, Headroom, LinkSpec, Marking, Pfc, SwitchConfig, Trim};
@@ -94,6 +95,20 @@ impl Switch {
         {
             self.classes.cnp = trim.header_priority;
         }
+        Ok(())
+    }
+
+    /// Has switches write the telemetry that `law` reads, if `table`, which is `[switch]`, does not forbid it.
+    pub(super) fn write_telemetry_for(
+        &mut self,
+        law: &str,
+        table: Option<Table<'_>>,
+    ) -> Result<(), ScenarioError> {
+        if let Some(table) = table.filter(|table| !self.int && table.get("int").is_some()) {
+            let message = format!("`{law}` reads telemetry, which is switched off here");
+            return Err(table.refuse("int", message, "leave `int` out, or set it to true"));
+        }
+        self.int = true;
         Ok(())
     }
 
@@ -267,8 +282,8 @@ impl Switch {
         never.then(|| Bytes(u64::try_from(most).unwrap_or(u64::MAX)))
     }
 
-    /// Reads `[switch]`.
-    pub(super) fn read(table: Option<Table<'_>>) -> Result<Self, ScenarioError> {
+    /// Reads `[switch]`, whose rules are about switches of `names`.
+    pub(super) fn read(table: Option<Table<'_>>, names: &Names<'_>) -> Result<Self, ScenarioError> {
         let Some(table) = table else { return Ok(Self::default()) };
         let classes = match table.table("classes", &keys::CLASSES)? {
             Some(classes) => Classes::read(classes)?,
@@ -297,7 +312,7 @@ impl Switch {
         }
         let routing = routing(table)?;
         let is_flowlet = matches!(routing, Balancing::Flowlet { .. });
-        Ok(Self {
+        let switch = Self {
             config,
             classes,
             int: table.flag("int")?.unwrap_or(false),
@@ -305,7 +320,11 @@ impl Switch {
             wcmp: table.flag("wcmp")?.unwrap_or(false),
             idle_flowlet_key: FLOWLET_KEYS.into_iter().find(|key| !is_flowlet && table.get(key).is_some()),
             rules,
-        })
+        };
+        for name in switch.rules.iter().flat_map(|rule| &rule.switches) {
+            names.switch(table.source, name)?;
+        }
+        Ok(switch)
     }
 }
 
