@@ -49,6 +49,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .as_ref()
         .map(|product| fill::notes(used(), source, transport, product, (nic.config.mtu, hops)));
     let forged = faults.rules.iter().any(|rule| rule.cnp.is_some());
+    let around = together::Surroundings { lossy, forged, hostcc: machine.hostcc.is_some() };
     let reads = presets::used_by_reads(traffic, &transport.control, controls);
     let is_common = traffic.iter().flat_map(Traffic::controls).any(|control| control.is_none());
     let brought = transport.control.brought_note(origin_of("recovery")).filter(|_| is_common);
@@ -71,7 +72,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(nic.idle_notes())
         .chain(nic.parts_notes(graph, max_frame, switch.config.pfc.is_some()));
     of_tables
-        .chain(together::notes(switch, transport, nic, lossy, (forged, machine.hostcc.is_some()), used()))
+        .chain(together::notes(switch, transport, nic, around, used()))
         .chain(together::idle_routing(switch, graph, !faults.is_none()))
         .chain(together::unheld_reads(transport, reads))
         .chain(presets::outgrown(used(), &scenario.topology))

@@ -13,20 +13,46 @@ use roci_units::{BitsPerSec, Instant, Span};
 use roci_wire::Layout;
 use std::collections::BTreeSet;
 
-/// A note for each such pair; `lossy`: links lose packets; and whether a device forges CNPs, and whether machines mark what arrives.
+/// What a run has beside its settings that decides whether they go well together.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings {
+    /// Links lose packets.
+    pub(super) lossy: bool,
+    /// A device forges CNPs.
+    pub(super) forged: bool,
+    /// Machines mark what arrives.
+    pub(super) hostcc: bool,
+}
+
+/// Notes on what all flows share, and then on each law of `controls`.
 pub(super) fn notes<'a>(
     switch: &Switch,
     transport: &Transport,
     nic: &Nic,
-    lossy: bool,
-    (forged, hostcc): (bool, bool),
+    around: Surroundings,
     controls: impl Iterator<Item = &'a Control>,
 ) -> Vec<String> {
+    let mut notes = of_recovery(switch, transport, nic, around.lossy);
+    let mut laws: Vec<&Control> = controls.collect();
+    laws.sort_by(|a, b| a.law.value.cmp(&b.law.value));
+    laws.dedup_by(|a, b| a.law.value == b.law.value);
+    for control in laws {
+        notes.extend(of_law(control, switch, transport, nic, around));
+    }
+    notes
+}
+
+/// Whether `config` has PAUSE hold back data.
+const fn holds_data(switch: &Switch, config: &SwitchConfig) -> bool {
+    config.pfc.is_some() && switch.classes.pause >> switch.classes.data & 1 == 1
+}
+
+/// How the recovery goes with what switches do and links lose.
+fn of_recovery(switch: &Switch, transport: &Transport, nic: &Nic, lossy: bool) -> Vec<String> {
     let sprayed = switch.routing.scatters();
     let routing = routing_of(switch);
     let trims = switch.config.trim.is_some();
-    let holds =
-        |config: &SwitchConfig| config.pfc.is_some() && switch.classes.pause >> switch.classes.data & 1 == 1;
+    let holds = |config: &SwitchConfig| holds_data(switch, config);
     let mut notes = Vec::new();
     let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
     let held = switch.configs().all(holds);
@@ -96,61 +122,72 @@ pub(super) fn notes<'a>(
             ),
         );
     }
-    let mut laws: Vec<&Control> = controls.collect();
-    laws.sort_by(|a, b| a.law.value.cmp(&b.law.value));
-    laws.dedup_by(|a, b| a.law.value == b.law.value);
+    notes
+}
+
+/// How the law of `control` goes with everything else.
+fn of_law(
+    control: &Control,
+    switch: &Switch,
+    transport: &Transport,
+    nic: &Nic,
+    Surroundings { forged, hostcc, .. }: Surroundings,
+) -> Vec<String> {
+    let law = control.law.value.as_str();
+    let routing = routing_of(switch);
+    let sprayed = switch.routing.scatters();
+    let held = switch.configs().all(|config| holds_data(switch, config));
     let coreless = nic.coreless();
-    for control in laws {
-        note(
-            control.is_program() && !coreless.is_empty(),
-            format!(
-                "a program runs on {}, where no core does: it answers at once, and its cycles take no time. NICs with cores \
-                 are in `roci nic list`",
-                listed(coreless.iter().copied())
-            ),
-        );
-        let law = control.law.value.as_str();
-        note(
-            sprayed && control.wants_telemetry(),
-            format!(
-                "`{law}` computes from two acknowledgements in a row whose packets went one way, and with `switch.routing = \"{routing}\"` \
-                 few did: of n equal ways about one in n tells it of congestion"
-            ),
-        );
-        note(
-            law == "homa" && transport.recovery == Recovery::GoBackN,
-            "`homa` lets messages overtake each other by their priorities, and `transport.recovery = \"go-back-n\"` takes packets for \
-             lost that others overtake. Set `transport.recovery = \"irn\"`"
-                .to_owned(),
-        );
-        note(
-            transport.recovery == Recovery::Ndp
-                && law != "ndp"
-                && !control.is_program()
-                && (law == "none" || !held),
-            format!(
-                "`transport.recovery = \"ndp\"` is pulled by law `ndp` alone, and under `{law}` nothing spaces what is sent: set \
-                 `transport.control = \"ndp\"`"
-            ),
-        );
-        note(
-            law == "homa"
-                && nic.bounded().is_some()
-                && switch.config.pfc.is_some()
-                && switch.classes.pause != u8::MAX,
-            format!(
-                "`homa` sends on every priority, and PAUSE holds back those of `switch.classes.pause` alone: what the receive FIFO of \
-                 `{}` has no room for on others is lost. List all eight there, or set `switch.pfc = false`",
-                nic.bounded().unwrap_or_default()
-            ),
-        );
-        note(
-            switch.config.ecn.is_none()
-                && !hostcc
-                && (matches!(law, "dctcp" | "nscc") || law == "dcqcn" && !forged),
-            format!("`{law}` slows down for marks, and `switch.ecn` is off: set `switch.ecn = true`"),
-        );
-    }
+    let mut notes = Vec::new();
+    let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
+    note(
+        control.is_program() && !coreless.is_empty(),
+        format!(
+            "a program runs on {}, where no core does: it answers at once, and its cycles take no time. NICs with cores \
+             are in `roci nic list`",
+            listed(coreless.iter().copied())
+        ),
+    );
+    note(
+        sprayed && control.wants_telemetry(),
+        format!(
+            "`{law}` computes from two acknowledgements in a row whose packets went one way, and with `switch.routing = \"{routing}\"` \
+             few did: of n equal ways about one in n tells it of congestion"
+        ),
+    );
+    note(
+        law == "homa" && transport.recovery == Recovery::GoBackN,
+        "`homa` lets messages overtake each other by their priorities, and `transport.recovery = \"go-back-n\"` takes packets for \
+         lost that others overtake. Set `transport.recovery = \"irn\"`"
+            .to_owned(),
+    );
+    note(
+        transport.recovery == Recovery::Ndp
+            && law != "ndp"
+            && !control.is_program()
+            && (law == "none" || !held),
+        format!(
+            "`transport.recovery = \"ndp\"` is pulled by law `ndp` alone, and under `{law}` nothing spaces what is sent: set \
+             `transport.control = \"ndp\"`"
+        ),
+    );
+    note(
+        law == "homa"
+            && nic.bounded().is_some()
+            && switch.config.pfc.is_some()
+            && switch.classes.pause != u8::MAX,
+        format!(
+            "`homa` sends on every priority, and PAUSE holds back those of `switch.classes.pause` alone: what the receive FIFO of \
+             `{}` has no room for on others is lost. List all eight there, or set `switch.pfc = false`",
+            nic.bounded().unwrap_or_default()
+        ),
+    );
+    note(
+        switch.config.ecn.is_none()
+            && !hostcc
+            && (matches!(law, "dctcp" | "nscc") || law == "dcqcn" && !forged),
+        format!("`{law}` slows down for marks, and `switch.ecn` is off: set `switch.ecn = true`"),
+    );
     notes
 }
 
