@@ -430,44 +430,11 @@ fn check_side(
     policy: Policy,
     context: u32,
 ) -> Result<SideCheck, CheckError> {
-    // How many cycles would have done.
+    // How far it is looked where the question is how many cycles would have done.
     let unlimited = Policy { cycles_max: BOUND_MAX.max(policy.cycles_max), ..policy.clone() };
-    let enough = || {
-        let bounds = check(program, &unlimited).ok()?;
-        let most = [bounds.from_answer_to_answer(), bounds.longest_event(), bounds.startup_cycles];
-        most.into_iter().max()
-    };
     let refused = |why: Refused| {
-        let function = program.locate(why.address).function.map(|(name, _)| name);
-        let slow = match why.reason {
-            Reason::LongLoop { .. } | Reason::TooLong { .. } => floats::of_long_divisions(program),
-            _ => String::new(),
-        };
-        let callers = callers(file, program, &why);
-        // Compilers make loops of some recursion, and what has no bound is then the loop.
-        let recursive =
-            function.filter(|name| callers.iter().any(|call| call.starts_with(&format!("{name}() at "))));
-        let more = More {
-            register: register(&why.reason, context),
-            callers,
-            remedy: match (recursive, &why.reason) {
-                (Some(name), _) => remedies::of_recursion(name),
-                (None, Reason::LongLoop { .. } | Reason::TooLong { .. } | Reason::EndlessLoop) => {
-                    let enough = enough();
-                    let divided = enough.is_none().then(|| by_zero(program, &unlimited, &why)).flatten();
-                    let cause = divided.map_or_else(String::new, |(op, at)| {
-                        remedies::of_quotient(op, &place(file, program, at))
-                    });
-                    let bound = match why.reason {
-                        Reason::EndlessLoop => String::new(),
-                        _ => remedies::of_bound(enough, BOUND_MAX),
-                    };
-                    cause + &bound + &remedies::of(&why.reason, function) + &slow
-                }
-                (None, _) => remedies::of(&why.reason, function) + &slow,
-            },
-        };
-        CheckError::Refused { side, why, more: Box::new(more) }
+        let more = Box::new(more_of(file, program, &why, &unlimited, context));
+        CheckError::Refused { side, why, more }
     };
     // First as a whole: the start is only run once it is proved to end.
     let policy = Policy { watched: [csr::DETAIL, csr::OPCODE].map(csr::number).into(), ..policy };
@@ -479,29 +446,10 @@ fn check_side(
     let bounds = check(program, &policy).map_err(refused)?;
     let named = |address| place(file, program, address);
     let wrong = wrong_answers(program, &named, side, &heard, &bounds);
-    let accesses = [(true, &whole.stray_stores), (false, &whole.stray_loads)];
-    let stray = accesses.into_iter().flat_map(|(stores, all)| {
-        // What libgcc loads beside its stack are tables of its own.
-        let own = move |address: u32| stores || !is_of_libgcc(program, address);
-        all.iter().filter(move |(address, _)| own(**address)).map(move |(&address, &reach)| {
-            let place = place(file, program, address);
-            StrayAccess { side, place, stores, reach }
-        })
-    });
-    let stray = stray.collect();
     let sides = Side::ALL.iter().filter(|side| side.start(program).is_some()).count();
     let futile = futile::of(program, &named, side, sides, &heard, &bounds);
     let kept = Kept::of(program, &whole, &waits);
-    let at_timers = heard.iter().position(|class| *class == Class::TIMER).map(|at| &bounds.kind_written[at]);
-    let timers = bounds.written.iter().filter_map(|(write @ &(csr, address), written)| {
-        let known = csr == csr::number(csr::DETAIL) && written.low == written.high;
-        let command = (known && at_timers?.contains(write)).then_some(written.low);
-        match Command::new(command?)? {
-            Command::Timer { ns, private: false, .. } if ns > 0 => Some((named(address), ns)),
-            _ => None,
-        }
-    });
-    let timers = timers.collect();
+    let timers = timers_armed(&named, &heard, &bounds);
     let answers = bounds.kind_answers.iter().map(|cycles| bounds.after_answer + cycles);
     let kinds: Vec<(Class, u64)> = heard.into_iter().zip(answers).collect();
     Ok(SideCheck {
@@ -511,11 +459,70 @@ fn check_side(
         kinds,
         stack: bounds.stack,
         wrong,
-        stray,
+        stray: stray_accesses(file, program, side, &whole),
         futile,
         kept,
         timers,
     })
+}
+
+/// What is to be said of a refusal besides its reason; `unlimited` is the policy without a bound on cycles.
+fn more_of(file: &[u8], program: &Arc<Program>, why: &Refused, unlimited: &Policy, context: u32) -> More {
+    let function = program.locate(why.address).function.map(|(name, _)| name);
+    let slow = match why.reason {
+        Reason::LongLoop { .. } | Reason::TooLong { .. } => floats::of_long_divisions(program),
+        _ => String::new(),
+    };
+    let callers = callers(file, program, why);
+    // Compilers make loops of some recursion, and what has no bound is then the loop.
+    let recursive =
+        function.filter(|name| callers.iter().any(|call| call.starts_with(&format!("{name}() at "))));
+    let remedy = match (recursive, &why.reason) {
+        (Some(name), _) => remedies::of_recursion(name),
+        (None, Reason::LongLoop { .. } | Reason::TooLong { .. } | Reason::EndlessLoop) => {
+            let enough = check(program, unlimited).ok().and_then(|bounds| {
+                let most = [bounds.from_answer_to_answer(), bounds.longest_event(), bounds.startup_cycles];
+                most.into_iter().max()
+            });
+            let divided = enough.is_none().then(|| by_zero(program, unlimited, why)).flatten();
+            let cause = divided
+                .map_or_else(String::new, |(op, at)| remedies::of_quotient(op, &place(file, program, at)));
+            let bound = match why.reason {
+                Reason::EndlessLoop => String::new(),
+                _ => remedies::of_bound(enough, BOUND_MAX),
+            };
+            cause + &bound + &remedies::of(&why.reason, function) + &slow
+        }
+        (None, _) => remedies::of(&why.reason, function) + &slow,
+    };
+    More { register: register(&why.reason, context), callers, remedy }
+}
+
+/// Accesses that may lie beside what they are meant for. What libgcc loads beside its stack are tables of its own.
+fn stray_accesses(file: &[u8], program: &Program, side: Side, whole: &Bounds) -> Vec<StrayAccess> {
+    let accesses = [(true, &whole.stray_stores), (false, &whole.stray_loads)];
+    let stray = accesses.into_iter().flat_map(|(stores, all)| {
+        let own = move |address: u32| stores || !is_of_libgcc(program, address);
+        all.iter().filter(move |(address, _)| own(**address)).map(move |(&address, &reach)| {
+            let place = place(file, program, address);
+            StrayAccess { side, place, stores, reach }
+        })
+    });
+    stray.collect()
+}
+
+/// Where a timer's event arms a timer again, and after how many nanoseconds, where that is known.
+fn timers_armed(named: &dyn Fn(u32) -> String, heard: &[Class], bounds: &Bounds) -> Vec<(String, u32)> {
+    let at_timers = heard.iter().position(|class| *class == Class::TIMER).map(|at| &bounds.kind_written[at]);
+    let timers = bounds.written.iter().filter_map(|(write @ &(csr, address), written)| {
+        let known = csr == csr::number(csr::DETAIL) && written.low == written.high;
+        let command = (known && at_timers?.contains(write)).then_some(written.low);
+        match Command::new(command?)? {
+            Command::Timer { ns, private: false, .. } if ns > 0 => Some((named(address), ns)),
+            _ => None,
+        }
+    });
+    timers.collect()
 }
 
 /// The answers that are wrong, of the classes that a side hears: on all ways, or on some where these leave in `eventType` the
