@@ -11,17 +11,9 @@ const FREESTANDING: [&str; 8] =
 /// said of `name`, the program's file, and of the line of its `text` where that can be told.
 pub(super) fn own_words(said: &str, name: &str, text: &str) -> String {
     const END: &str = "program_end.h:";
-    const MADE: &str = "`roci program new` makes a skeleton";
     // A call of `program.h` that was not given what it needs.
     const CALLED: &str = "error: call to ";
     const ATTRIBUTE: &str = " declared with attribute error: ";
-    // What follows from a structure that is not there, and from commas in TracedPkts, of which there is a warning of its own.
-    const IN_VAIN: [&str; 4] = [
-        "expression in static assertion is not an integer",
-        "expected specifier-qualifier-list before",
-        "expected expression before",
-        "left-hand operand of comma expression has no effect",
-    ];
     let (mut words, mut advice) = (String::new(), Vec::new());
     let mut quotes = false;
     let mut last = "";
@@ -72,46 +64,73 @@ pub(super) fn own_words(said: &str, name: &str, text: &str) -> String {
             continue;
         }
         quotes = true;
-        // Notes, and in which function, are of a text that nobody has written.
-        let kinds = ["error", "warning"].into_iter();
-        let Some((kind, (_, message))) =
-            kinds.filter_map(|kind| Some((kind, line.split_once(&format!("{kind}: "))?))).next()
-        else {
-            continue;
-        };
-        let mut at = None;
-        let message = if IN_VAIN.iter().any(|begin| message.starts_with(begin)) {
-            continue;
-        } else if let Some((_, rest)) = message.split_once("‘").or_else(|| message.split_once('\''))
-            && let Some((missing, _)) = rest.split_once("’").or_else(|| rest.split_once('\''))
-            && message.contains("undeclared")
-        {
-            match missing::class(missing, text) {
-                Some((line, told)) => {
-                    at = Some(line);
-                    told
-                }
-                None => format!("it has no `{missing}`; {MADE}"),
-            }
-        } else {
-            // All else that is said then follows from it.
-            if message.starts_with("unterminated argument list")
-                && let Some(line) = open_bracket(text)
-            {
+        match of_text_around(line, name, text) {
+            Around::Nothing => {}
+            Around::Open(line) => {
+                // All else that is said then follows from it.
                 return format!("{name}:{line}: error: a bracket of TracedPkts is left open\n");
             }
-            match message.strip_prefix("static assertion failed: ") {
-                Some(asserted) => asserted.trim_matches('"').to_owned(),
-                None => message.to_owned(),
-            }
-        };
-        let at = at.or_else(|| place(&message, text)).map(|line| format!(":{line}")).unwrap_or_default();
-        let line = format!("{name}{at}: {kind}: {message}\n");
-        if !words.contains(&line) {
-            words += &line;
+            Around::Told(line) if words.contains(&line) => {}
+            Around::Told(line) => words += &line,
         }
     }
     words + &advice.concat()
+}
+
+/// What a line of the compiler about the text around the program means.
+enum Around {
+    /// Nothing that is to be told.
+    Nothing,
+    /// A bracket of TracedPkts is open in this line of the program.
+    Open(usize),
+    /// This, in the program's own words.
+    Told(String),
+}
+
+/// What `line`, which is about the text around the program, asks of the program, whose file is `name`.
+fn of_text_around(line: &str, name: &str, text: &str) -> Around {
+    const MADE: &str = "`roci program new` makes a skeleton";
+    // What follows from a structure that is not there, and from commas in TracedPkts, of which there is a warning of its own.
+    const IN_VAIN: [&str; 4] = [
+        "expression in static assertion is not an integer",
+        "expected specifier-qualifier-list before",
+        "expected expression before",
+        "left-hand operand of comma expression has no effect",
+    ];
+    // Notes, and in which function, are of a text that nobody has written.
+    let kinds = ["error", "warning"].into_iter();
+    let Some((kind, (_, message))) =
+        kinds.filter_map(|kind| Some((kind, line.split_once(&format!("{kind}: "))?))).next()
+    else {
+        return Around::Nothing;
+    };
+    let mut at = None;
+    let message = if IN_VAIN.iter().any(|begin| message.starts_with(begin)) {
+        return Around::Nothing;
+    } else if let Some((_, rest)) = message.split_once("‘").or_else(|| message.split_once('\''))
+        && let Some((missing, _)) = rest.split_once("’").or_else(|| rest.split_once('\''))
+        && message.contains("undeclared")
+    {
+        match missing::class(missing, text) {
+            Some((line, told)) => {
+                at = Some(line);
+                told
+            }
+            None => format!("it has no `{missing}`; {MADE}"),
+        }
+    } else {
+        if message.starts_with("unterminated argument list")
+            && let Some(line) = open_bracket(text)
+        {
+            return Around::Open(line);
+        }
+        match message.strip_prefix("static assertion failed: ") {
+            Some(asserted) => asserted.trim_matches('"').to_owned(),
+            None => message.to_owned(),
+        }
+    };
+    let at = at.or_else(|| place(&message, text)).map(|line| format!(":{line}")).unwrap_or_default();
+    Around::Told(format!("{name}{at}: {kind}: {message}\n"))
 }
 
 /// Whether the compiler finds fault in `line` with a place that it names.
