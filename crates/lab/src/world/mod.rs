@@ -416,13 +416,7 @@ impl<'a> Simulation<'a> {
         for (number, own) in &self.own_programs {
             let flow = &mut flows[places[*number as usize] as usize];
             let name = self.scenario.control_name(flow.control.into(), self.written, own);
-            let place = controls.iter().position(|control| *control == name).unwrap_or(controls.len());
-            if let Ok(control) = u16::try_from(place) {
-                flow.control = control;
-                if place == controls.len() {
-                    controls.push(name);
-                }
-            }
+            note_control(flow, name, &mut controls);
         }
         let mut series = self.sampler.take_series();
         series.renumber(&places);
@@ -435,12 +429,7 @@ impl<'a> Simulation<'a> {
         let mut warnings = std::mem::take(&mut self.warnings);
         let fallen = &nics.application.fallen;
         let mut programs = programs(&mut nics.hosts, fallen, &places);
-        let with_failures: BTreeSet<u32> =
-            fallen.iter().map(|fallen| places[fallen.number as usize]).collect();
-        for program in &mut programs {
-            let its = |place: &&u32| flows[**place as usize].control == program.control;
-            program.flows_fallen = with_failures.iter().filter(its).count() as u64;
-        }
+        count_fallen(&mut programs, fallen.iter().map(|fallen| places[fallen.number as usize]), &flows);
         warnings.extend(programs.iter().filter_map(left_out));
         warnings.extend(drops::warning(self.scenario, net));
         warnings.extend(drops::of_hosts(self.scenario, &hosts));
@@ -488,6 +477,26 @@ impl<'a> Simulation<'a> {
             series,
             run: figures,
         }
+    }
+}
+
+/// `flow` runs under the control called `name`, which becomes one of `controls` where it is none yet.
+fn note_control(flow: &mut FlowResult, name: String, controls: &mut Vec<String>) {
+    let place = controls.iter().position(|control| *control == name).unwrap_or(controls.len());
+    if let Ok(control) = u16::try_from(place) {
+        flow.control = control;
+        if place == controls.len() {
+            controls.push(name);
+        }
+    }
+}
+
+/// Counts for each program the flows whose queue pairs it has lost to its fallback, of those at the places `fallen`.
+fn count_fallen(programs: &mut [ProgramResult], fallen: impl Iterator<Item = u32>, flows: &[FlowResult]) {
+    let with_failures: BTreeSet<u32> = fallen.collect();
+    for program in programs {
+        let its = |place: &&u32| flows[**place as usize].control == program.control;
+        program.flows_fallen = with_failures.iter().filter(its).count() as u64;
     }
 }
 
