@@ -17,7 +17,7 @@ use roci_lab::tune::{Aim, Candidate, FINALISTS, Found, KNOBS, Knob, Limit, Round
 use roci_lab::world::SimulatedWorld;
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What is searched for.
@@ -78,66 +78,192 @@ pub(crate) fn tune(arguments: &Tune) -> Result<(), Failure> {
         let _ = writeln!(std::io::stderr(), "{note}");
     }
     listen()?;
-    let mut refusals = BTreeMap::new();
-    let accept = |values: &[(String, String)]| {
-        with_values(&plain, values).map(drop).inspect_err(|error| {
-            let is_listed = |(key, value): &&(String, String)| {
-                knobs.iter().any(|knob| knob.key == *key && knob.words().contains(value))
-            };
-            for value in values.iter().filter(is_listed) {
-                refusals.entry(value.clone()).or_insert_with(|| error.clone());
-            }
-        })
-    };
-    let found = search(&knobs, draws, accept, |asked| wanted.judge(asked), |round| tell(round, common));
-    let Found { tried, stopped } = found.map_err(|error| refused(&error))?;
-    if stopped {
-        if !tried.is_empty() {
-            wanted.write_part(&folder, &tried)?;
-        }
-        return Err(wanted.ended.unwrap_or_else(|| Failure::Run("interrupted while it searched".to_owned())));
-    }
-    if !common.quiet {
-        for note in never_tried(&knobs, &tried, &refusals) {
-            let _ = writeln!(std::io::stderr(), "{note}");
-        }
-    }
-    let finalists = &tried[..tried.len().min(FINALISTS)];
-    let broke = finalists.iter().filter(|candidate| !candidate.score().keeps());
-    let asked = Asked {
-        configurations: finalists.len() + 1,
-        seeds: seeds.len(),
-        broke: broke.map(|candidate| in_one_line(&candidate.values)).collect(),
-    };
-    let mut group =
-        last(&plain, &knobs, finalists, &seeds).map_err(|error| Failure::Request(error.to_string()))?;
-    let of_search = Tried { aim: wanted.aim.clone(), knobs: knobs.clone(), candidates: tried.clone() };
-    group.tried = Some(of_search);
-    let marks = |group: &Group, results: &[Results]| {
-        Some(tuned::standings(&wanted.aim, &wanted.limits, group, results, &asked))
-    };
-    let requests = vec![Request { group, folder: folder.clone() }];
-    let Executed { done, failed } = execute_all(requests, common, &marks)?;
-    let written = |error: output::OutputError| Failure::Run(error.to_string());
-    if done.is_empty() {
-        wanted.write_part(&folder, &tried)?;
-    }
-    for (Request { group, folder }, results) in &done {
-        output::write(&folder.join(TRIED), |file| wanted.write_csv(file, &tried)).map_err(written)?;
-        let verdict = tuned::verdict(&wanted.aim, &wanted.limits, group, results, &asked);
-        let tried = match tried.len() {
-            1 => "The one that was tried is".to_owned(),
-            all => format!("All {all} that were tried are"),
+    let tried = wanted.search(&knobs, draws, &folder)?;
+    wanted.compare(&knobs, &tried, &seeds, folder)
+}
+
+impl Search<'_> {
+    /// Searches, and gives what was tried, the best first. Where it is stopped, what was tried by then is in `folder`.
+    fn search(&mut self, knobs: &[Knob], draws: usize, folder: &Path) -> Result<Vec<Candidate>, Failure> {
+        let (plain, common) = (Arc::clone(&self.plain), self.common);
+        let mut refusals = BTreeMap::new();
+        let accept = |values: &[(String, String)]| {
+            with_values(&plain, values).map(drop).inspect_err(|error| {
+                let is_listed = |(key, value): &&(String, String)| {
+                    knobs.iter().any(|knob| knob.key == *key && knob.words().contains(value))
+                };
+                for value in values.iter().filter(is_listed) {
+                    refusals.entry(value.clone()).or_insert_with(|| error.clone());
+                }
+            })
         };
-        let told = format!("{verdict}{tried} in {}.\n", folder.join(TRIED).display());
-        match (common.quiet, common.json) {
-            (true, _) => {}
-            (false, false) => print(&told),
-            // What is on stdout is JSON and nothing else.
-            (false, true) => _ = write!(std::io::stderr(), "{told}"),
+        let found = search(knobs, draws, accept, |asked| self.judge(asked), |round| tell(round, common));
+        let Found { tried, stopped } = found.map_err(|error| refused(&error))?;
+        if stopped {
+            if !tried.is_empty() {
+                self.write_part(folder, &tried)?;
+            }
+            let ended = self.ended.take();
+            return Err(ended.unwrap_or_else(|| Failure::Run("interrupted while it searched".to_owned())));
         }
+        if !common.quiet {
+            for note in never_tried(knobs, &tried, &refusals) {
+                let _ = writeln!(std::io::stderr(), "{note}");
+            }
+        }
+        Ok(tried)
     }
-    failed.map_or(Ok(()), Err)
+
+    /// Runs the best that were `tried` beside the scenario as it is, with seeds that the search has not seen, and says which it is.
+    fn compare(
+        &self,
+        knobs: &[Knob],
+        tried: &[Candidate],
+        seeds: &[u64],
+        folder: PathBuf,
+    ) -> Result<(), Failure> {
+        let common = self.common;
+        let finalists = &tried[..tried.len().min(FINALISTS)];
+        let broke = finalists.iter().filter(|candidate| !candidate.score().keeps());
+        let asked = Asked {
+            configurations: finalists.len() + 1,
+            seeds: seeds.len(),
+            broke: broke.map(|candidate| in_one_line(&candidate.values)).collect(),
+        };
+        let mut group = last(&self.plain, knobs, finalists, seeds)
+            .map_err(|error| Failure::Request(error.to_string()))?;
+        let of_search = Tried { aim: self.aim.clone(), knobs: knobs.to_vec(), candidates: tried.to_vec() };
+        group.tried = Some(of_search);
+        let marks = |group: &Group, results: &[Results]| {
+            Some(tuned::standings(&self.aim, &self.limits, group, results, &asked))
+        };
+        let requests = vec![Request { group, folder: folder.clone() }];
+        let Executed { done, failed } = execute_all(requests, common, &marks)?;
+        let written = |error: output::OutputError| Failure::Run(error.to_string());
+        if done.is_empty() {
+            self.write_part(&folder, tried)?;
+        }
+        for (Request { group, folder }, results) in &done {
+            output::write(&folder.join(TRIED), |file| self.write_csv(file, tried)).map_err(written)?;
+            let verdict = tuned::verdict(&self.aim, &self.limits, group, results, &asked);
+            let tried = match tried.len() {
+                1 => "The one that was tried is".to_owned(),
+                all => format!("All {all} that were tried are"),
+            };
+            let told = format!("{verdict}{tried} in {}.\n", folder.join(TRIED).display());
+            match (common.quiet, common.json) {
+                (true, _) => {}
+                (false, false) => print(&told),
+                // What is on stdout is JSON and nothing else.
+                (false, true) => _ = write!(std::io::stderr(), "{told}"),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Refuses names of tables that the scenario has not.
+    fn check(&self, plain: &Scenario) -> Result<(), Failure> {
+        for name in self.named().filter_map(|aim| aim.traffic.as_ref()) {
+            if !plain.traffic_names.contains(name) {
+                return Err(Failure::Request(format!(
+                    "there is no `[[traffic]]` table `{name}`; those that exist are {}",
+                    plain.traffic_names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs candidates; `None` where the user ends it, or a run fails for a reason that is none of the configuration.
+    fn judge(&mut self, asked: &[(&Candidate, usize)]) -> Option<Vec<Score>> {
+        let task = |index: usize| {
+            let (candidate, seed) = asked[index];
+            let scenario = with_values(&self.plain, &candidate.values).map_err(RunError::Scenario)?;
+            let seed = self.first_seed + seed as u64;
+            let run = Run { label: String::new(), values: Vec::new(), scenario: Arc::new(scenario), seed };
+            Ok(Task { run, folder: None })
+        };
+        let keep = |answer: Result<Results, RunError>| {
+            let results = answer?;
+            let yields = self.named().map(|aim| aim.of(&results).is_some()).collect();
+            Ok((Score::of(&results, &self.aim, &self.limits), yields))
+        };
+        let watcher = Watcher::new(self.common.quiet, vec![self.plain.name.clone(); asked.len()], &[]);
+        let threads = threads(self.common);
+        let answers = batch::run_each(&SimulatedWorld, asked.len(), threads, &watcher, task, keep);
+        watcher.clear();
+        if !std::mem::replace(&mut self.has_begun, true)
+            && let Some(aim) = self.without_value(&answers)
+        {
+            self.ended = Some(Failure::Run(format!(
+                "none of the first {} yields `{aim}`: nothing that it is of was completed, or its flows are not alike; name another metric",
+                match answers.len() {
+                    1 => "run".to_owned(),
+                    runs => format!("{runs} runs"),
+                }
+            )));
+            return None;
+        }
+        let mut scores = Vec::with_capacity(answers.len());
+        for answer in answers {
+            scores.push(match answer {
+                Ok((score, _)) => score,
+                Err(RunError::Stalled { .. } | RunError::Impossible(_)) => Score::NOTHING,
+                Err(RunError::Interrupted) => return None,
+                Err(error) => {
+                    self.ended = Some(Failure::Run(error.to_string()));
+                    return None;
+                }
+            });
+        }
+        Some(scores)
+    }
+
+    /// The metrics that are asked for.
+    fn named(&self) -> impl Iterator<Item = &Aim> {
+        [&self.aim].into_iter().chain(self.limits.iter().map(Limit::metric))
+    }
+
+    /// What is asked for and came of no run, though all were done.
+    fn without_value(&self, answers: &[Answer]) -> Option<&Aim> {
+        let done: Vec<_> = answers.iter().map(Result::as_ref).collect::<Result<_, _>>().ok()?;
+        let mut named = (0..).zip(self.named());
+        named.find(|(place, _)| done.iter().all(|(_, yields)| !yields[*place])).map(|(_, aim)| aim)
+    }
+
+    /// Writes what was `tried` beside `folder` where nothing else comes of a search that took long.
+    fn write_part(&self, folder: &Path, tried: &[Candidate]) -> Result<(), Failure> {
+        let written = |error: output::OutputError| Failure::Run(error.to_string());
+        let part = prepare(folder)?.beside(PART);
+        output::write(&part.draft().join(TRIED), |file| self.write_csv(file, tried)).map_err(written)?;
+        if !self.common.quiet {
+            let place = part.target().join(TRIED);
+            let _ =
+                writeln!(std::io::stderr(), "all {} that were tried are in {}", tried.len(), place.display());
+        }
+        part.publish().map_err(written)
+    }
+
+    /// A line for each configuration that was tried, the best first: its values, on how many seeds it ran, by what part it broke limits,
+    /// and its metric.
+    fn write_csv(&self, out: &mut dyn std::io::Write, tried: &[Candidate]) -> std::io::Result<()> {
+        for (key, _) in tried.first().map_or(&[][..], |first| &first.values) {
+            write!(out, "{},", quoted(key))?;
+        }
+        writeln!(out, "seeds,over_limits,{}", quoted(&self.aim.to_string()))?;
+        for candidate in tried {
+            for (_, value) in &candidate.values {
+                write!(out, "{},", quoted(value))?;
+            }
+            let score = candidate.score();
+            write!(out, "{},{},", candidate.scores.len(), score.over)?;
+            match score.yields() {
+                false => writeln!(out)?,
+                true => writeln!(out, "{}", if self.aim.is_to_grow() { -score.value } else { score.value })?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The first seed of the search: it and those that follow are none of `seeds`, of which the greatest is far below what 64 bits hold.
@@ -257,112 +383,6 @@ fn last(
 
 /// The file with all that were tried.
 const TRIED: &str = "tried.csv";
-
-impl Search<'_> {
-    /// Refuses names of tables that the scenario has not.
-    fn check(&self, plain: &Scenario) -> Result<(), Failure> {
-        for name in self.named().filter_map(|aim| aim.traffic.as_ref()) {
-            if !plain.traffic_names.contains(name) {
-                return Err(Failure::Request(format!(
-                    "there is no `[[traffic]]` table `{name}`; those that exist are {}",
-                    plain.traffic_names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs candidates; `None` where the user ends it, or a run fails for a reason that is none of the configuration.
-    fn judge(&mut self, asked: &[(&Candidate, usize)]) -> Option<Vec<Score>> {
-        let task = |index: usize| {
-            let (candidate, seed) = asked[index];
-            let scenario = with_values(&self.plain, &candidate.values).map_err(RunError::Scenario)?;
-            let seed = self.first_seed + seed as u64;
-            let run = Run { label: String::new(), values: Vec::new(), scenario: Arc::new(scenario), seed };
-            Ok(Task { run, folder: None })
-        };
-        let keep = |answer: Result<Results, RunError>| {
-            let results = answer?;
-            let yields = self.named().map(|aim| aim.of(&results).is_some()).collect();
-            Ok((Score::of(&results, &self.aim, &self.limits), yields))
-        };
-        let watcher = Watcher::new(self.common.quiet, vec![self.plain.name.clone(); asked.len()], &[]);
-        let threads = threads(self.common);
-        let answers = batch::run_each(&SimulatedWorld, asked.len(), threads, &watcher, task, keep);
-        watcher.clear();
-        if !std::mem::replace(&mut self.has_begun, true)
-            && let Some(aim) = self.without_value(&answers)
-        {
-            self.ended = Some(Failure::Run(format!(
-                "none of the first {} yields `{aim}`: nothing that it is of was completed, or its flows are not alike; name another metric",
-                match answers.len() {
-                    1 => "run".to_owned(),
-                    runs => format!("{runs} runs"),
-                }
-            )));
-            return None;
-        }
-        let mut scores = Vec::with_capacity(answers.len());
-        for answer in answers {
-            scores.push(match answer {
-                Ok((score, _)) => score,
-                Err(RunError::Stalled { .. } | RunError::Impossible(_)) => Score::NOTHING,
-                Err(RunError::Interrupted) => return None,
-                Err(error) => {
-                    self.ended = Some(Failure::Run(error.to_string()));
-                    return None;
-                }
-            });
-        }
-        Some(scores)
-    }
-
-    /// The metrics that are asked for.
-    fn named(&self) -> impl Iterator<Item = &Aim> {
-        [&self.aim].into_iter().chain(self.limits.iter().map(Limit::metric))
-    }
-
-    /// What is asked for and came of no run, though all were done.
-    fn without_value(&self, answers: &[Answer]) -> Option<&Aim> {
-        let done: Vec<_> = answers.iter().map(Result::as_ref).collect::<Result<_, _>>().ok()?;
-        let mut named = (0..).zip(self.named());
-        named.find(|(place, _)| done.iter().all(|(_, yields)| !yields[*place])).map(|(_, aim)| aim)
-    }
-
-    /// Writes what was `tried` beside `folder` where nothing else comes of a search that took long.
-    fn write_part(&self, folder: &Path, tried: &[Candidate]) -> Result<(), Failure> {
-        let written = |error: output::OutputError| Failure::Run(error.to_string());
-        let part = prepare(folder)?.beside(PART);
-        output::write(&part.draft().join(TRIED), |file| self.write_csv(file, tried)).map_err(written)?;
-        if !self.common.quiet {
-            let place = part.target().join(TRIED);
-            let _ =
-                writeln!(std::io::stderr(), "all {} that were tried are in {}", tried.len(), place.display());
-        }
-        part.publish().map_err(written)
-    }
-
-    /// A line for each configuration that was tried, the best first: its values, on how many seeds it ran, by what part it broke limits,
-    /// and its metric.
-    fn write_csv(&self, out: &mut dyn std::io::Write, tried: &[Candidate]) -> std::io::Result<()> {
-        for (key, _) in tried.first().map_or(&[][..], |first| &first.values) {
-            write!(out, "{},", quoted(key))?;
-        }
-        writeln!(out, "seeds,over_limits,{}", quoted(&self.aim.to_string()))?;
-        for candidate in tried {
-            for (_, value) in &candidate.values {
-                write!(out, "{},", quoted(value))?;
-            }
-            let score = candidate.score();
-            write!(out, "{},{},", candidate.scores.len(), score.over)?;
-            match score.yields() {
-                false => writeln!(out)?,
-                true => writeln!(out, "{}", if self.aim.is_to_grow() { -score.value } else { score.value })?,
-            }
-        }
-        Ok(())
-    }
-}
 
 #[cfg(test)]
 mod tests {

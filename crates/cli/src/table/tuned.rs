@@ -127,6 +127,23 @@ fn judged(
     asked: &Asked,
     (best, plain): (&Known<'_>, Option<&Known<'_>>),
 ) -> String {
+    let mut told = winner(aim, limits, best, plain);
+    if best.label == AS_IT_IS {
+        return told;
+    }
+    let Some(plain) = plain else { return told };
+    told.push_str(&gain(aim, group, results, best, plain));
+    if best.score.keeps() && asked.broke.iter().any(|label| label == best.label) {
+        told.push_str(
+            "With seeds of the search it broke the limits: more seeds than these may tell of it.\n",
+        );
+    }
+    told.push_str(&reservations(aim, group, results, best, plain));
+    told
+}
+
+/// Which it is, how to set it, and what it is worth beside `plain`.
+fn winner(aim: &Aim, limits: &[Limit], best: &Known<'_>, plain: Option<&Known<'_>>) -> String {
     let seeds: Vec<u64> = best.worth.iter().map(|(seed, _)| *seed).collect();
     let over = format!("over {}, which the search had not seen", seeds_in_words(&seeds));
     let limits: Vec<String> = limits.iter().map(|limit| format!("`{limit}`")).collect();
@@ -159,37 +176,49 @@ fn judged(
     };
     let breaks = |plain: &Known<'_>| !plain.score.keeps() && !limits.is_empty();
     let broken = if plain.is_some_and(breaks) { ", which does not keep the limits" } else { "" };
-    let mut told = format!(
+    format!(
         "\n{head}: {}\n{} against {} as it is{broken}, {over}.\n",
         set.join(" "),
         shown(best),
         plain.map_or_else(|| "nothing".to_owned(), shown)
-    );
-    let Some(plain) = plain else { return told };
-    let same_flows = |known: &Known<'_>| {
-        let pairs = group.differences(results);
-        pairs.iter().any(|pair| pair.label == known.label && pair.against == AS_IT_IS)
-    };
+    )
+}
+
+/// Whether `known` has the flows of the scenario as it is, so that the two can be compared seed by seed.
+fn has_same_flows(group: &Group, results: &[Results], known: &Known<'_>) -> bool {
+    let pairs = group.differences(results);
+    pairs.iter().any(|pair| pair.label == known.label && pair.against == AS_IT_IS)
+}
+
+/// What `best` is more than `plain`, seed by seed, and whether that is more than chance.
+fn gain(aim: &Aim, group: &Group, results: &[Results], best: &Known<'_>, plain: &Known<'_>) -> String {
     match best.more_than(plain) {
-        _ if seeds.len() < 2 => {
-            told.push_str("One seed does not tell gain from chance: compare with --seeds 1..8.\n");
+        _ if best.worth.len() < 2 => {
+            "One seed does not tell gain from chance: compare with --seeds 1..8.\n".to_owned()
         }
-        Some(more) if same_flows(best) => {
-            told.push_str(&format!("Seed by seed the difference is {}", difference(aim.metric, &more)));
-            told.push_str(match more.mean.abs() > more.half_width {
-                true => ".\n",
-                false => ": these seeds do not tell the two apart.\n",
-            });
+        Some(more) if has_same_flows(group, results, best) => {
+            let verdict = match more.mean.abs() > more.half_width {
+                true => "",
+                false => ": these seeds do not tell the two apart",
+            };
+            format!("Seed by seed the difference is {}{verdict}.\n", difference(aim.metric, &more))
         }
-        Some(_) => told
-            .push_str("Its flows are not those of the scenario as it is, so this is no gain of a setting.\n"),
-        None => told.push_str("Not every run of the two has a value: there is no difference seed by seed.\n"),
+        Some(_) => {
+            "Its flows are not those of the scenario as it is, so this is no gain of a setting.\n".to_owned()
+        }
+        None => "Not every run of the two has a value: there is no difference seed by seed.\n".to_owned(),
     }
-    if best.score.keeps() && asked.broke.iter().any(|label| label == best.label) {
-        told.push_str(
-            "With seeds of the search it broke the limits: more seeds than these may tell of it.\n",
-        );
-    }
+}
+
+/// What the figure by which `best` was chosen does not say of it beside `plain`.
+fn reservations(
+    aim: &Aim,
+    group: &Group,
+    results: &[Results],
+    best: &Known<'_>,
+    plain: &Known<'_>,
+) -> String {
+    let mut told = String::new();
     let completed = |known: &Known<'_>| {
         let of = group.runs.iter().zip(results).filter(|(run, _)| run.label == known.label);
         Estimate::of(&of.filter_map(|(_, results)| Metric::Completed.of(results)).collect::<Vec<_>>())
@@ -212,7 +241,7 @@ fn judged(
         );
     }
     let is_slowdown = matches!(aim.metric, Metric::MeanSlowdown | Metric::P99Slowdown);
-    let comparable = seeds.len() < 2 || same_flows(best);
+    let comparable = best.worth.len() < 2 || has_same_flows(group, results, best);
     if is_slowdown && comparable && ideals(group, results, best) != ideals(group, results, plain) {
         told.push_str("The ideal times that slowdowns are over are not the same in both: look at completion times too.\n");
     }
