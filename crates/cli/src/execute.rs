@@ -31,6 +31,9 @@ pub(crate) fn execute(requests: Vec<Request>, common: &Common) -> Result<(), Fai
 /// What tells the runs of a group apart in JSON besides their labels, if anything does.
 type Marks<'a> = &'a dyn Fn(&Group, &[Results]) -> Option<Vec<summary::Standing>>;
 
+/// What came of one run.
+type Answer = Result<Results, RunError>;
+
 /// What came of several groups.
 pub(crate) struct Executed {
     /// Those that have results.
@@ -51,71 +54,27 @@ pub(crate) fn execute_all(
     let folders: Vec<Folder> =
         requests.iter().map(|request| prepare(&request.folder)).collect::<Result<_, _>>()?;
     if !common.quiet {
-        let left_out = requests.iter().flat_map(left_out);
-        let mut warned = Warned::default();
-        let of_memory = memory(requests.iter().map(|request| &request.group));
-        let notes = left_out.chain(requests.iter().flat_map(|request| notes(&request.group, &mut warned)));
-        for note in notes.chain(of_memory) {
-            let _ = writeln!(std::io::stderr(), "{note}");
-        }
+        tell_before(&requests);
     }
     listen()?;
-    let tasks: Vec<_> = requests
-        .iter()
-        .zip(&folders)
-        .flat_map(|(request, folder)| batch::tasks(&request.group, Some(folder)))
-        .collect();
-    let threads = threads(common);
-    // For whoever waits for it; a single run is asked for by name.
-    let watched = tasks.len() > 1 && !common.quiet && std::io::stderr().is_terminal();
-    let asked = if watched { batch::asked(tasks.iter().map(|task| &task.run)) } else { Vec::new() };
-    let mut rest = &asked[..];
-    for group in requests.iter().map(|request| &request.group).filter(|_| watched) {
-        let (own, others) = rest.split_at(group.runs.len());
-        rest = others;
-        if let Some(plan) = plan(group, own) {
-            let _ = writeln!(std::io::stderr(), "{plan}");
-        }
-    }
-    let names = tasks.iter().map(|task| task.run.scenario.name.clone()).collect();
-    let watcher = Watcher::new(common.quiet, names, &asked);
-    let mut answers = batch::run_all(&SimulatedWorld, &tasks, threads, &watcher).into_iter();
-    watcher.clear();
-
-    let answers: Vec<Vec<_>> =
-        requests.iter().map(|request| answers.by_ref().take(request.group.runs.len()).collect()).collect();
+    let (answers, several) = run_all(&requests, &folders, common);
     let mut failures = Vec::new();
     let mut done = Vec::new();
     let mut nothing = Vec::new();
-    for ((mut request, mut folder), answers) in requests.into_iter().zip(folders).zip(answers) {
-        let written = |error: OutputError| Failure::Run(error.to_string());
-        let Done { results, stalled, without, interrupted } = match all_done(&request.group, answers) {
-            Ok(done) => done,
+    for ((request, folder), answers) in requests.into_iter().zip(folders).zip(answers) {
+        let came = match all_done(&request.group, answers) {
+            Ok(came) => came,
             Err(failure) => {
                 failures.push(failure);
                 continue;
             }
         };
-        failures.extend(stalled);
-        if results.is_empty() {
+        if came.results.is_empty() {
+            failures.extend(came.stalled);
             nothing.push(request.group.title);
             continue;
         }
-        let all = request.group.runs.len();
-        request.group.leave_out(&without, folder.draft()).map_err(written)?;
-        if interrupted {
-            folder = folder.beside(PART);
-            request.folder = folder.target().into();
-            let Request { group, folder } = &request;
-            failures.push(Failure::Run(format!(
-                "{}: interrupted; {} of {all} runs were done, and their results are in {}",
-                group.title,
-                results.len(),
-                folder.display()
-            )));
-        }
-        publish(&request.group, folder, &results).map_err(written)?;
-        done.push((request, results));
+        done.push(finish(request, folder, came, &mut failures)?);
     }
     if !nothing.is_empty() {
         failures.push(Failure::Run(match done.is_empty() {
@@ -129,9 +88,75 @@ pub(crate) fn execute_all(
             let _ = writeln!(std::io::stderr(), "{note}");
         }
     }
-    report(&done, tasks.len() > 1, common, marks)?;
+    report(&done, several, common, marks)?;
     failures.extend(done.iter().filter_map(|(request, results)| flows_failed(&request.group, results)));
     Ok(Executed { done, failed: failures.into_iter().reduce(worse) })
+}
+
+/// Tells what a user should know of the runs before they begin.
+fn tell_before(requests: &[Request]) {
+    let left_out = requests.iter().flat_map(left_out);
+    let mut warned = Warned::default();
+    let of_memory = memory(requests.iter().map(|request| &request.group));
+    let notes = left_out.chain(requests.iter().flat_map(|request| notes(&request.group, &mut warned)));
+    for note in notes.chain(of_memory) {
+        let _ = writeln!(std::io::stderr(), "{note}");
+    }
+}
+
+/// Runs all groups at once, and gives what came of each run, group by group, and whether there were several runs.
+fn run_all(requests: &[Request], folders: &[Folder], common: &Common) -> (Vec<Vec<Answer>>, bool) {
+    let tasks: Vec<_> = requests
+        .iter()
+        .zip(folders)
+        .flat_map(|(request, folder)| batch::tasks(&request.group, Some(folder)))
+        .collect();
+    let several = tasks.len() > 1;
+    // For whoever waits for it; a single run is asked for by name.
+    let watched = several && !common.quiet && std::io::stderr().is_terminal();
+    let asked = if watched { batch::asked(tasks.iter().map(|task| &task.run)) } else { Vec::new() };
+    let mut rest = &asked[..];
+    for group in requests.iter().map(|request| &request.group).filter(|_| watched) {
+        let (own, others) = rest.split_at(group.runs.len());
+        rest = others;
+        if let Some(plan) = plan(group, own) {
+            let _ = writeln!(std::io::stderr(), "{plan}");
+        }
+    }
+    let names = tasks.iter().map(|task| task.run.scenario.name.clone()).collect();
+    let watcher = Watcher::new(common.quiet, names, &asked);
+    let mut answers = batch::run_all(&SimulatedWorld, &tasks, threads(common), &watcher).into_iter();
+    watcher.clear();
+    let of_groups =
+        requests.iter().map(|request| answers.by_ref().take(request.group.runs.len()).collect()).collect();
+    (of_groups, several)
+}
+
+/// Writes what came of a group: into its folder, or [beside](PART) it where the user interrupted it.
+fn finish(
+    mut request: Request,
+    mut folder: Folder,
+    came: Done,
+    failures: &mut Vec<Failure>,
+) -> Result<(Request, Vec<Results>), Failure> {
+    let written = |error: OutputError| Failure::Run(error.to_string());
+    let Done { results, stalled, without, interrupted } = came;
+    failures.extend(stalled);
+    let all = request.group.runs.len();
+    request.group.leave_out(&without, folder.draft()).map_err(written)?;
+    if interrupted {
+        folder = folder.beside(PART);
+        request.folder = folder.target().into();
+        let Request { group, folder } = &request;
+        failures.push(Failure::Run(format!(
+            "{}: interrupted; {} of {all} runs were done, and their results are in {}",
+            group.title,
+            results.len(),
+            folder.display()
+        )));
+    }
+    publish(&request.group, folder, &results).map_err(written)?;
+    Ok((request, results))
 }
 
 /// How many runs go on at once.
@@ -210,7 +235,7 @@ struct Done {
 
 /// The results of a group, or what its failed runs say. Of several runs some may stall or be interrupted, and the others have
 /// their results all the same.
-fn all_done(group: &Group, answers: Vec<Result<Results, RunError>>) -> Result<Done, Failure> {
+fn all_done(group: &Group, answers: Vec<Answer>) -> Result<Done, Failure> {
     let mut results = Vec::with_capacity(answers.len());
     let mut errors = Vec::new();
     let mut without = Vec::new();
