@@ -31,53 +31,14 @@ pub(super) fn fabric(
     let graph = &scenario.topology.graph;
     let mut hosts = roci_prefetch::with_huge_pages(graph.hosts.len());
     let mut keys = Vec::with_capacity(graph.hosts.len());
-    let rates = graph.host_rates();
     let mut laws = Laws::new(scenario);
-    for (number, name) in (0u64..).zip(&graph.hosts) {
-        let link = rates[hosts.len()];
-        let config = EngineConfig {
-            link,
-            seed: Random::new(seed, HOST_STREAMS + number).next_u64(),
-            wire_overhead: data_overhead(scenario),
-            cnp_priority: scenario.switch.classes.cnp,
-            flow_bits: Path::FLOW_BITS,
-            bitmaps_max: scenario.transport.bitmaps,
-            pacing_burst: match &scenario.nic.config_of(name).model {
-                NicModel::Parts(parts) => parts.span(parts.send.slack),
-                NicModel::Ideal | NicModel::Delaying => link.time_for(MADE_UP * full_packet(scenario)),
-            },
-            ..EngineConfig::default()
-        };
-        let mut engine = Engine::with_bitmaps(config, scenario.transport.bitmap_packets());
-        let cores = match &scenario.nic.config_of(name).model {
-            NicModel::Parts(parts) if parts.cores.pairs > 0 => Some(&parts.cores),
-            _ => None,
-        };
-        for law in laws.of(link, cores.map(Costs::of))? {
-            let mut law = law.clone();
-            if let (Law::Program(program), Some(cores)) = (&mut law, cores) {
-                program.set_pairs(cores.pairs);
-            }
-            engine.add_law(law);
-        }
+    for ((number, name), link) in (0u64..).zip(&graph.hosts).zip(graph.host_rates()) {
+        let mut engine = engine(scenario, name, link, seed, number, &mut laws)?;
         let (_, rkey) = engine
             .register_everything(Pd::default(), Access::ALL)
             .expect("a new engine has room for a region");
         keys.push(rkey);
-        let (classes, random) = (classes(scenario), Random::new(seed, DELAY_STREAMS + number));
-        let mut host = match &scenario.nic.config_of(name).model {
-            NicModel::Ideal => Host::new(engine, classes, Delays::IDEAL, random),
-            NicModel::Delaying => Host::new(engine, classes, Delays::delaying(), random),
-            NicModel::Parts(parts) => Host::of_parts(engine, classes, Arc::clone(parts), random),
-        };
-        host.set_traced(scenario.switch.int);
-        if scenario.may_reorder() {
-            host.watch_order();
-        }
-        if let Some(shares) = &scenario.nic.config_of(name).ets {
-            host.set_shares(shares, scenario.switch.config.max_frame);
-        }
-        hosts.push(host);
+        hosts.push(host(scenario, name, engine, Random::new(seed, DELAY_STREAMS + number)));
     }
     let config = config(scenario, seed);
     let mut driver =
@@ -90,22 +51,82 @@ pub(super) fn fabric(
     if scenario.counts_priorities() {
         fabric.net.count_priorities();
     }
-    for (number, name) in (0u16..).zip(&graph.hosts) {
+    set_receive_paths(scenario, &mut fabric);
+    Ok(fabric)
+}
+
+/// The engine of the host called `name`, which has this number and a link of this rate, with its laws.
+fn engine(
+    scenario: &Scenario,
+    name: &str,
+    link: BitsPerSec,
+    seed: u64,
+    number: u64,
+    laws: &mut Laws<'_>,
+) -> Result<Engine, RunError> {
+    let model = &scenario.nic.config_of(name).model;
+    let config = EngineConfig {
+        link,
+        seed: Random::new(seed, HOST_STREAMS + number).next_u64(),
+        wire_overhead: data_overhead(scenario),
+        cnp_priority: scenario.switch.classes.cnp,
+        flow_bits: Path::FLOW_BITS,
+        bitmaps_max: scenario.transport.bitmaps,
+        pacing_burst: match model {
+            NicModel::Parts(parts) => parts.span(parts.send.slack),
+            NicModel::Ideal | NicModel::Delaying => link.time_for(MADE_UP * full_packet(scenario)),
+        },
+        ..EngineConfig::default()
+    };
+    let mut engine = Engine::with_bitmaps(config, scenario.transport.bitmap_packets());
+    let cores = match model {
+        NicModel::Parts(parts) if parts.cores.pairs > 0 => Some(&parts.cores),
+        _ => None,
+    };
+    for law in laws.of(link, cores.map(Costs::of))? {
+        let mut law = law.clone();
+        if let (Law::Program(program), Some(cores)) = (&mut law, cores) {
+            program.set_pairs(cores.pairs);
+        }
+        engine.add_law(law);
+    }
+    Ok(engine)
+}
+
+/// The NIC of the host called `name` around its engine. What happens in it by chance is drawn from `random`.
+fn host(scenario: &Scenario, name: &str, engine: Engine, random: Random) -> Host {
+    let (nic, classes) = (scenario.nic.config_of(name), classes(scenario));
+    let mut host = match &nic.model {
+        NicModel::Ideal => Host::new(engine, classes, Delays::IDEAL, random),
+        NicModel::Delaying => Host::new(engine, classes, Delays::delaying(), random),
+        NicModel::Parts(parts) => Host::of_parts(engine, classes, Arc::clone(parts), random),
+    };
+    host.set_traced(scenario.switch.int);
+    if scenario.may_reorder() {
+        host.watch_order();
+    }
+    if let Some(shares) = &nic.ets {
+        host.set_shares(shares, scenario.switch.config.max_frame);
+    }
+    host
+}
+
+/// Gives NICs what they receive by, which may be slower than their links and has them pause their switches.
+fn set_receive_paths(scenario: &Scenario, fabric: &mut Fabric<Simulated<Driver>>) {
+    let max_frame = scenario.switch.config.max_frame.max(CUSTOMARY_FRAME);
+    let pause = if scenario.switch.config.pfc.is_some() { scenario.switch.classes.pause } else { 0 };
+    let Fabric { net, nics } = fabric;
+    for ((number, name), host) in (0u16..).zip(&scenario.topology.graph.hosts).zip(&mut nics.hosts) {
         let nic = scenario.nic.config_of(name);
-        let max_frame = scenario.switch.config.max_frame.max(CUSTOMARY_FRAME);
-        let pause = if scenario.switch.config.pfc.is_some() { scenario.switch.classes.pause } else { 0 };
         if let NicModel::Parts(_) = nic.model {
-            let Fabric { net, nics } = &mut fabric;
-            nics.hosts[usize::from(number)].set_pauses(net, HostId(number), pause, max_frame);
+            host.set_pauses(net, HostId(number), pause, max_frame);
         }
         // A FIFO that empties as fast as the link never fills, and has no effect.
         if let Some(rate) = nic.rx_rate {
             let drain = DrainConfig { fifo: nic.rx_fifo.unwrap_or(UNLIMITED), rate, pause, max_frame };
-            let Fabric { net, nics } = &mut fabric;
-            nics.hosts[usize::from(number)].set_drain(net, HostId(number), drain);
+            host.set_drain(net, HostId(number), drain);
         }
     }
-    Ok(fabric)
 }
 
 /// A receive FIFO that never is full.
