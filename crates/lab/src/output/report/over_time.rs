@@ -23,49 +23,18 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
         let note = "This run took no samples; set measure.sample to see rates and queues over time.".into();
         return vec![Section { title: "Over time", note, ..Section::default() }];
     }
-    let mut section = Section { title: "Rates", ..Section::default() };
     let shown = readings.with_greatest_sums(Metric::Throughput);
-    let sampled = readings.sources(Metric::Throughput);
-    let flows = results.flows.len();
-    if shown.len() < sampled && sampled < flows {
-        section.note = format!(
-            "The {LINES_MAX} flows that moved the most, of {} with samples; these are in series.parquet. The run had {} \
-             flows.",
-            grouped(sampled as u64),
-            grouped(flows as u64)
-        );
-    } else if shown.len() < sampled {
-        section.note =
-            format!("The {LINES_MAX} flows of {sampled} that moved the most; all are in series.parquet.");
-    }
-    // What a flow's law would do is of no interest where it was never asked: without a CNP alpha is but its first
-    // value, and a rate that never changes is the link's.
-    let moved = |metric, place: usize| {
-        let constant = |points: &Points| points.y.windows(2).all(|pair| pair[0] == pair[1]);
-        results.flows[place].cnps > 0
-            || (metric != Metric::Alpha && !readings.get(metric, place).is_none_or(constant))
-    };
+    let note = [which_flows(results, readings, &shown), left_alone(results, readings, &shown)];
+    let note = note.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let mut section = Section { title: "Rates", note, ..Section::default() };
     let asked = |metric| !matches!(metric, Metric::Rate | Metric::Target | Metric::Alpha);
-    let unmoved = shown
-        .iter()
-        .filter(|place| readings.get(Metric::Alpha, **place).is_some() && !moved(Metric::Rate, **place));
-    match unmoved.count() {
-        0 => {}
-        n => {
-            section.note += &format!(
-                "{}{n} of these flows received no CNP: the law left {} rate alone, and R_C, R_T and alpha are not \
-                 drawn.",
-                if section.note.is_empty() { "" } else { " " },
-                if n == 1 { "its" } else { "their" }
-            );
-        }
-    }
     let name = |place: usize| results.flows[place].name.to_string();
     let lines = |metric, suffix: &str, dashed| -> Vec<Line> {
         let line = |(colour, place): (usize, &usize)| {
             let points = readings.get(metric, *place).filter(|points| points.x.len() > 1)?;
-            let drawn =
-                asked(metric) || readings.get(Metric::Alpha, *place).is_none() || moved(metric, *place);
+            let drawn = asked(metric)
+                || readings.get(Metric::Alpha, *place).is_none()
+                || moved(results, readings, metric, *place);
             drawn.then(|| points.line(format!("{}{suffix}", name(*place)), colour, dashed))
         };
         shown.iter().enumerate().filter_map(line).collect()
@@ -104,6 +73,48 @@ fn rates(results: &Results, readings: &Readings) -> Vec<Section> {
     let rtt = Axis::new("round trip", Unit::Time).above_zero();
     plot("Round trip that the law used", rtt, true, lines(Metric::Rtt, "", false));
     vec![section]
+}
+
+/// Which flows are `shown`, where those are not all.
+fn which_flows(results: &Results, readings: &Readings, shown: &[usize]) -> Option<String> {
+    let sampled = readings.sources(Metric::Throughput);
+    let flows = results.flows.len();
+    if shown.len() >= sampled {
+        return None;
+    }
+    Some(if sampled < flows {
+        format!(
+            "The {LINES_MAX} flows that moved the most, of {} with samples; these are in series.parquet. The run had {} \
+             flows.",
+            grouped(sampled as u64),
+            grouped(flows as u64)
+        )
+    } else {
+        format!("The {LINES_MAX} flows of {sampled} that moved the most; all are in series.parquet.")
+    })
+}
+
+/// How many of the flows that are `shown` a law left alone that waits for CNPs.
+fn left_alone(results: &Results, readings: &Readings, shown: &[usize]) -> Option<String> {
+    let is_alone = |place: &&usize| {
+        readings.get(Metric::Alpha, **place).is_some() && !moved(results, readings, Metric::Rate, **place)
+    };
+    let alone = shown.iter().filter(is_alone).count();
+    (alone > 0).then(|| {
+        format!(
+            "{alone} of these flows received no CNP: the law left {} rate alone, and R_C, R_T and alpha are not \
+             drawn.",
+            if alone == 1 { "its" } else { "their" }
+        )
+    })
+}
+
+/// Whether what the law of a flow would do, `metric`, is of interest: not where it was never asked. Without a CNP alpha is but its first
+/// value, and a rate that never changes is the link's.
+fn moved(results: &Results, readings: &Readings, metric: Metric, place: usize) -> bool {
+    let constant = |points: &Points| points.y.windows(2).all(|pair| pair[0] == pair[1]);
+    results.flows[place].cnps > 0
+        || (metric != Metric::Alpha && !readings.get(metric, place).is_none_or(constant))
 }
 
 /// The goodput of each table of traffic over time, where there are several: the title of its plot, and a line for each.
