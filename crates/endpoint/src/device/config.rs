@@ -25,10 +25,10 @@ pub enum Progress {
     /// A thread for each shard, which sleeps when nothing has happened for `spin`. An application that polls makes the
     /// device go on by itself, and the thread keeps out of its way.
     Thread {
-        /// How long the thread, and [`CompletionQueue::wait`], spin before they sleep.
+        /// How long the thread, and [`CompletionQueue::wait`](crate::CompletionQueue::wait), spin before they sleep.
         spin: Duration,
     },
-    /// The application alone, by polling, waiting or [`Device::progress`]. Acknowledgements and retransmissions wait for
+    /// The application alone, by polling, waiting or [`Device::progress`](crate::Device::progress). Acknowledgements and retransmissions wait for
     /// it as well.
     Caller,
 }
@@ -54,7 +54,7 @@ pub struct DeviceConfig {
     pub hop_rates: Vec<BitsPerSec>,
     /// The DSCP of packets that have room for telemetry, by which switches know them; 23 if not said.
     pub int_dscp: u8,
-    /// The most that its [active MTU](Device::active_mtu) is to be, for a path that takes less than the link; what the link takes if
+    /// The most that its [active MTU](crate::Device::active_mtu) is to be, for a path that takes less than the link; what the link takes if
     /// not said, and never more.
     pub mtu: Option<Mtu>,
     /// The code point of data and acknowledgements, 0 to 63.
@@ -68,7 +68,7 @@ pub struct DeviceConfig {
     pub read_room: Option<u32>,
     /// The congestion-control laws that queue pairs can name, from number 1 on; 0 is none. The first is that of queue
     /// pairs that name none; if not said, it is DCQCN as its authors had it. One that needs more than RoCEv2's packets bring runs
-    /// where [`QueuePairBuilder::recovery`] says the layout for it, as [`layout`](crate::congestion::layout) tells.
+    /// where [`QueuePairBuilder::recovery`](crate::QueuePairBuilder::recovery) says the layout for it, as [`layout`](crate::congestion::layout) tells.
     pub laws: Vec<Law>,
 }
 
