@@ -249,6 +249,7 @@ fn is_plain(segment: &Segment) -> bool {
 mod tests {
     use super::*;
     use crate::device::{Backend, Device, DeviceConfig, LINK, Mtu, Progress};
+    use crate::io::memory::MemoryIo;
     use crate::io::{Faults, MemoryWire};
     use crate::memory::RemoteMemory;
     use crate::pair::{End, pair_with};
@@ -259,7 +260,7 @@ mod tests {
     use roci_transport::{Access, Recovery};
     use roci_units::{Psn, Qpn, Span};
     use roci_wire::{AtomicEth, BthView, Cc, Header, Ip, Reth};
-    use std::net::Ipv6Addr;
+    use std::net::{IpAddr, Ipv6Addr};
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -268,6 +269,24 @@ mod tests {
     const WRITE: Opcode = Opcode::WRITE_ONLY;
     const READ: Opcode = Opcode::READ_REQUEST;
     const ADD: Opcode = Opcode::FETCH_ADD;
+    /// The queue pair that a peer by hand speaks for.
+    const FAR: QpInfo = QpInfo { address: IpAddr::V6(PEER), qpn: Qpn::new(5), psn: Psn::new(0) };
+
+    /// A device on `wire`, which goes on when it is told to, and a peer by hand.
+    fn alone(wire: &MemoryWire, read_room: Option<u32>) -> (Device, MemoryIo) {
+        let backend = Backend::Memory(wire.clone());
+        let config =
+            DeviceConfig { backend, progress: Progress::Caller, read_room, ..DeviceConfig::default() };
+        (Device::open_with(HERE.into(), config).unwrap(), wire.attach(PEER.into()).unwrap())
+    }
+
+    /// The peer sends a packet without payload.
+    fn inject(wire: &MemoryWire, header: Header) {
+        let transport = Transport::standard(header);
+        let mut octets = vec![0; transport.len()];
+        transport.emit_with(&Ip::v6(PEER, HERE), 4791, &mut octets, |_| {}).unwrap();
+        wire.inject(PEER.into(), HERE.into(), &octets);
+    }
 
     #[test]
     fn a_cnp_waits_for_no_company_and_the_gap_to_the_next_begins_when_it_leaves() {
@@ -360,16 +379,10 @@ mod tests {
     /// between two of its turns.
     fn answers(batches: &[&[(Opcode, u32)]]) -> Vec<Vec<(&'static str, u32)>> {
         let wire = MemoryWire::new(1);
-        let config = DeviceConfig {
-            backend: Backend::Memory(wire.clone()),
-            progress: Progress::Caller,
-            ..DeviceConfig::default()
-        };
-        let device = Device::open_with(HERE.into(), config).unwrap();
-        let mut peer = wire.attach(PEER.into()).unwrap();
+        let (device, mut peer) = alone(&wire, None);
         let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
         let qp = pd.create_qp(&cq, &cq).path_mtu(Mtu::Mtu1024).build().unwrap();
-        qp.connect(QpInfo { address: PEER.into(), qpn: Qpn::new(5), psn: Psn::new(0) }).unwrap();
+        qp.connect(FAR).unwrap();
         let region = pd.reg_mr(vec![0; 4096], Access::ALL).unwrap();
         let (va, rkey) = (region.addr(), region.rkey());
         let mut all = Vec::new();
@@ -382,10 +395,7 @@ mod tests {
                     READ => header.set_reth(Reth { va, rkey, length: 2048 }),
                     _ => header.set_reth(Reth { va, rkey, length: 0 }),
                 }
-                let transport = Transport::standard(header);
-                let mut octets = vec![0; transport.len()];
-                transport.emit_with(&Ip::v6(PEER, HERE), 4791, &mut octets, |_| {}).unwrap();
-                wire.inject(PEER.into(), HERE.into(), &octets);
+                inject(&wire, header);
             }
             for _ in 0..8 {
                 device.progress();
@@ -422,23 +432,14 @@ mod tests {
     #[test]
     fn an_acknowledgement_waits_for_silence_once_the_application_has_answered() {
         let wire = MemoryWire::new(1);
-        let config = DeviceConfig {
-            backend: Backend::Memory(wire.clone()),
-            progress: Progress::Caller,
-            ..DeviceConfig::default()
-        };
-        let device = Device::open_with(HERE.into(), config).unwrap();
-        let mut peer = wire.attach(PEER.into()).unwrap();
+        let (device, mut peer) = alone(&wire, None);
         let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
         for (answers, sent) in [(false, [&["ack"][..], &[]]), (true, [&["data"], &["ack"]])] {
             let qp = pd.create_qp(&cq, &cq).timeout(0).build().unwrap();
-            qp.connect(QpInfo { address: PEER.into(), qpn: Qpn::new(5), psn: Psn::new(0) }).unwrap();
+            qp.connect(FAR).unwrap();
             let mut header = Header::new(WRITE, qp.qp_num(), Psn::new(0));
             header.flags = Flags::ACK_REQUEST;
-            let transport = Transport::standard(header);
-            let mut octets = vec![0; transport.len()];
-            transport.emit_with(&Ip::v6(PEER, HERE), 4791, &mut octets, |_| {}).unwrap();
-            wire.inject(PEER.into(), HERE.into(), &octets);
+            inject(&wire, header);
             let cell = &device.inner.cells[0];
             let now = device.inner.now() + if answers { Span::ZERO } else { Span::from_micros(50) };
             cell.lock().run(now);
@@ -469,22 +470,15 @@ mod tests {
     #[test]
     fn reads_wait_for_others_while_these_bring_something_and_not_for_long_where_they_do_not() {
         let wire = MemoryWire::new(1);
-        let config = DeviceConfig {
-            backend: Backend::Memory(wire.clone()),
-            progress: Progress::Caller,
-            read_room: Some(2 << 20),
-            ..DeviceConfig::default()
-        };
-        let device = Device::open_with(HERE.into(), config).unwrap();
-        // It answers nothing.
-        let mut peer = wire.attach(PEER.into()).unwrap();
+        // The peer answers nothing.
+        let (device, mut peer) = alone(&wire, Some(2 << 20));
         let (pd, cq) = (device.alloc_pd(), device.create_cq().unwrap());
         let region = pd.reg_mr(vec![0; 9 << 20], Access::ALL).unwrap();
         let now = device.inner.now();
         let mut qps: Vec<_> = (0..9)
             .map(|index| {
                 let qp = pd.create_qp(&cq, &cq).timeout(0).build().unwrap();
-                qp.connect(QpInfo { address: PEER.into(), qpn: Qpn::new(5), psn: Psn::new(0) }).unwrap();
+                qp.connect(FAR).unwrap();
                 let buffer = region.buffer(index << 20..(index + 1) << 20).unwrap();
                 qp.post_send(SendWr::read(buffer, region.remote())).unwrap();
                 qp
