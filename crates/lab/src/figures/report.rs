@@ -367,6 +367,21 @@ mod tests {
         }
     }
 
+    /// Of an emergent figure, with its mechanism.
+    fn emergent(rows: Vec<Row>) -> Report {
+        Report {
+            name: "x",
+            title: String::new(),
+            kind: Kind::Emergent,
+            without: None,
+            ablation: String::new(),
+            seeds: vec![1],
+            rows,
+            note: String::new(),
+            plots: Vec::new(),
+        }
+    }
+
     #[test]
     fn what_is_said_to_be_missed_shows_and_must_be_missed() {
         let missed = Expectation { missed: true, ..expectation(Bound::AtMost(1.25), false) };
@@ -375,17 +390,7 @@ mod tests {
                 Row::new(&missed, &[ours], None),
                 Row::new(&expectation(Bound::AtLeast(1.0), false), &[2.0], None),
             ];
-            Report {
-                name: "swcc-fig11a",
-                title: String::new(),
-                kind: Kind::Emergent,
-                without: None,
-                ablation: String::new(),
-                seeds: vec![1],
-                rows,
-                note: String::new(),
-                plots: Vec::new(),
-            }
+            Report { name: "swcc-fig11a", ..emergent(rows) }
         };
         assert_eq!(report(1.7).outcome(), Outcome::Missed);
         let page = report(1.7).markdown();
@@ -430,20 +435,7 @@ mod tests {
 
     #[test]
     fn a_figure_of_which_nothing_was_judged_has_not_passed() {
-        let of = |rows: Vec<Row>| {
-            let report = Report {
-                name: "x",
-                title: String::new(),
-                kind: Kind::Emergent,
-                without: None,
-                ablation: String::new(),
-                seeds: vec![1],
-                rows,
-                note: String::new(),
-                plots: Vec::new(),
-            };
-            report.outcome()
-        };
+        let of = |rows: Vec<Row>| emergent(rows).outcome();
         let about = expectation(Bound::About { value: 1.1, percent: 10.0 }, false);
         let of_five = Expectation { seeds: 5, ..about.clone() };
         let reported = Row::new(&expectation(Bound::Reported, false), &[1.0], None);
