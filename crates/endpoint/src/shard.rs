@@ -95,38 +95,6 @@ impl IoCounters {
     }
 }
 
-impl IoCounters {
-    /// Adds what another shard counted.
-    pub(crate) fn add(&mut self, other: Self) {
-        let Self {
-            sent,
-            unsent,
-            received,
-            runs,
-            malformed,
-            corrupt,
-            stray,
-            refused,
-            overflowed,
-            cnps,
-            told,
-            unrated,
-        } = other;
-        self.sent += sent;
-        self.unsent += unsent;
-        self.received += received;
-        self.runs += runs;
-        self.malformed += malformed;
-        self.corrupt += corrupt;
-        self.stray += stray;
-        self.refused += refused;
-        self.overflowed += overflowed;
-        self.cnps += cnps;
-        self.told += told;
-        self.unrated += unrated;
-    }
-}
-
 /// What the shard knows of a queue pair beside the engine.
 #[derive(Debug)]
 pub(crate) struct Entry {

@@ -63,7 +63,7 @@ impl DeviceInner {
     pub(crate) fn counters(&self) -> IoCounters {
         let mut sum = IoCounters::default();
         for cell in &self.cells {
-            sum.add(cell.lock().core.counters);
+            sum.add(&cell.lock().core.counters);
         }
         sum
     }
