@@ -116,3 +116,25 @@ fn what_faults_lose_is_told_of_the_priority_that_lost_it() {
         assert_eq!((sum(|of| of.lost), sum(|of| of.corrupted)), (link.lost, link.corrupted), "{}", link.name);
     }
 }
+
+/// A receive buffer that fills pauses all lossless priorities, also those on which nothing comes.
+#[test]
+fn a_priority_that_is_paused_and_sends_nothing_is_told_of_so_that_parts_make_up_the_whole() {
+    let text = r#"
+        topology = { kind = "star", hosts = 2, rate = "10Gb/s", delay = "1us" }
+        nic = { rx_rate = "1Gb/s", rx_fifo = "64KB" }
+        transport.control = "none"
+        transport.timeout = "1ms"
+        measure.priorities = true
+        [[traffic]]
+        kind = "flows"
+        priority = 5
+        flows = [{ src = "h0", dst = "h1", size = "200KB" }]
+    "#;
+    let results = run(text, &[]);
+    let link = results.links.iter().find(|link| link.name == "s0>h1").expect("there is one");
+    assert!(link.pause_received > 0, "{link:?}");
+    assert_eq!(link.priorities.iter().map(|of| of.pause_received).sum::<u64>(), link.pause_received);
+    let idle = link.priorities.iter().find(|of| of.priority == 3).expect("it was paused");
+    assert_eq!((idle.packets, idle.paused), (0, link.paused));
+}
