@@ -8,6 +8,7 @@ use roci_fabric::fault::{Count, Fault, FaultSpec, Turns};
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::net::Net;
 use roci_units::{Instant, Ratio};
+use std::collections::BTreeSet;
 
 /// All faults of `scenario`, those of its topology file included.
 pub(super) fn specs(scenario: &Scenario) -> Vec<FaultSpec> {
@@ -16,6 +17,11 @@ pub(super) fn specs(scenario: &Scenario) -> Vec<FaultSpec> {
 
 /// A fault or an outage, and the place of the table of `[[faults.on]]` that it comes from; `None`: from none.
 type Of<T> = (Option<usize>, T);
+
+/// Where a fault stands among all, by which its stream of chance is numbered: the common ones first, those of a topology file with them, then
+/// those of each table, and last what goes on behind another table of its link. So one more table changes no draw of the faults that
+/// there were before it, but on its own links from when it has come, and of what goes on behind other tables.
+type Standing = (bool, Option<usize>);
 
 fn with_tables(scenario: &Scenario) -> Vec<Of<FaultSpec>> {
     let mut specs = Vec::new();
@@ -29,14 +35,15 @@ fn with_tables(scenario: &Scenario) -> Vec<Of<FaultSpec>> {
         for from in [a, b] {
             let fault = Fault::Loss(loss);
             let (start, until) = (Instant::ZERO, Instant::NEVER);
-            specs.push((None, FaultSpec { link, from, start, until, fault }));
+            specs.push(((false, None), FaultSpec { link, from, start, until, fault }));
         }
     }
-    specs
+    specs.sort_by_key(|(standing, _)| *standing);
+    specs.into_iter().map(|((_, table), spec)| (table, spec)).collect()
 }
 
 /// The faults of one way of one link: from each change of rules to the next, the last rule in force decides.
-fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<Of<FaultSpec>>) {
+fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<(Standing, FaultSpec)>) {
     let faults = &scenario.faults;
     let rules: Vec<&FaultRule> = faults.rules.iter().filter(|rule| rule.concerns(link, from.0)).collect();
     if rules.is_empty() && faults.common.is_none() {
@@ -44,20 +51,29 @@ fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<Of<Faul
     }
     let period = |rule: &FaultRule| (rule.from, rule.until.unwrap_or(Instant::NEVER));
     let data = scenario.switch.classes.data;
-    for (start, until, rule) in ruling(&rules, period) {
+    let ruling = ruling(&rules, period);
+    if ruling.iter().all(|(.., rule)| rule.is_some()) {
+        // The common ones keep their places where they never hold.
+        let (start, until, fault) = (Instant::ZERO, Instant::ZERO, Fault::Loss(Ratio::ZERO));
+        let kept = nodes(&faults.common, start, 0, data);
+        specs.extend(kept.map(|_| ((false, None), FaultSpec { link, from, start, until, fault })));
+    }
+    let mut seen = BTreeSet::new();
+    for (start, until, rule) in ruling {
         let (faults, began) = rule.map_or((&faults.common, Instant::ZERO), |rule| (&rule.faults, rule.from));
         // Zero is that of the common ones.
         let chain = (1u32..).zip(&rules).find(|(_, one)| rule.is_some_and(|rule| std::ptr::eq(**one, rule)));
         let nodes = nodes(faults, began, chain.map_or(0, |(chain, _)| chain), data);
         let table = rule.map(|rule| rule.table.0);
-        specs.extend(nodes.map(|fault| (table, FaultSpec { link, from, start, until, fault })));
+        let standing = (!seen.insert(table), table);
+        specs.extend(nodes.map(|fault| (standing, FaultSpec { link, from, start, until, fault })));
     }
     for rule in rules {
         if let Some(cnp) = rule.cnp {
             let fault =
                 Fault::ForgedCnp { threshold: cnp.threshold, window: cnp.window, cooldown: cnp.cooldown };
             let (start, until) = period(rule);
-            specs.push((Some(rule.table.0), FaultSpec { link, from, start, until, fault }));
+            specs.push(((false, Some(rule.table.0)), FaultSpec { link, from, start, until, fault }));
         }
     }
 }
@@ -238,7 +254,9 @@ mod tests {
         let specs = specs(&scenario);
         let own = specs.iter().filter(|spec| spec.link == 0 && spec.from == NodeId(0));
         let micros = |at: Instant| at.as_ps() / 1_000_000;
-        own.map(|spec| (micros(spec.start), micros(spec.until), spec.fault)).collect()
+        let mut own: Vec<_> = own.map(|spec| (micros(spec.start), micros(spec.until), spec.fault)).collect();
+        own.sort_by_key(|(start, ..)| *start);
+        own
     }
 
     #[test]
@@ -265,6 +283,25 @@ mod tests {
             })
             .collect();
         assert_eq!(chains, [(0, Some(0)), (5, Some(1)), (50, None), (60, Some(1)), (90, Some(0))]);
+    }
+
+    /// A fault draws from the stream of its place.
+    #[test]
+    fn one_more_table_leaves_the_places_of_all_other_faults_as_they_are() {
+        let placed = |rules: &str| {
+            let scenario = Scenario::parse(&format!("{STAR}{rules}"), "here.toml", &[]).unwrap();
+            specs(&scenario).into_iter().map(|spec| (spec.link, spec.from, spec.fault)).collect::<Vec<_>>()
+        };
+        let of = "[faults]\nloss = 0.01\ncorrupt = 0.02\n[[faults.on]]\nlink = \"h1-s0\"\nfrom = \"7us\"\nduplicate = 0.1\n";
+        let before = placed(of);
+        assert_eq!(before.len(), 4 * 2 + 2);
+        for period in ["from = \"9us\"\nuntil = \"12us\"", "from = \"3us\"", "until = \"5us\""] {
+            let more = format!("{of}[[faults.on]]\nlink = \"h0-s0\"\n{period}\nreorder = 0.1\n");
+            assert_eq!(placed(&more)[..before.len()], before, "{period}");
+        }
+        // Where the common ones never hold, something stands in their places.
+        let more = placed(&format!("{of}[[faults.on]]\nlink = \"h0>s0\"\nreorder = 0.1\n"));
+        assert_eq!(more[2..before.len()], before[2..]);
     }
 
     #[test]

@@ -12,7 +12,8 @@ pub(super) fn results(net: &Net, graph: &Graph) -> Vec<LinkResult> {
     let ports = 0..net.port_count() as u32;
     // A port may be told to stop a priority on which nothing is ever sent: its line in `links.csv` counts that too.
     let seen = |counted: OfPriority| counted.packets > 0 || counted.pauses > 0;
-    let is_used = |priority: &u8| ports.clone().any(|port| net.of_priority(port, *priority).is_some_and(seen));
+    let is_used =
+        |priority: &u8| ports.clone().any(|port| net.of_priority(port, *priority).is_some_and(seen));
     let used: Vec<u8> = (0..8).filter(is_used).collect();
     ports.map(|port| link_result(net, port, graph, &used)).collect()
 }
