@@ -9,6 +9,7 @@ use crate::traffic::{Op, Traffic};
 use roci_control::LAWS;
 use roci_transport::{Recovery, Service};
 use roci_units::BitsPerSec;
+use roci_wire::Layout;
 
 const SERVICES: [(&str, Service); 2] = [("RC", Service::Rc), ("UC", Service::Uc)];
 
@@ -123,6 +124,15 @@ pub(super) fn fits<'a>(
             return Err(source.error(control.law.origin, message, remedy));
         }
     }
+    // The control of all flows that have none of their own says which headers there are, also where there are no such flows.
+    if transport.layout != Layout::Standard {
+        let law = &transport.control.law;
+        let message = format!(
+            "law `{}` has headers of its own, and an unreliable connection the standard ones",
+            law.value
+        );
+        return Err(source.error(law.origin, message, "leave `transport.control` out, or `service`"));
+    }
     Ok(())
 }
 
@@ -172,5 +182,16 @@ mod tests {
         let collective = PLAIN.replace("permutation", "collective") + "operation = \"all-reduce\"\n";
         let why = Scenario::parse(&collective, "here.toml", &[]).unwrap_err().to_string();
         assert!(why.contains("traffic of kind `collective` waits for its messages"), "{why}");
+    }
+
+    #[test]
+    fn a_law_with_headers_of_its_own_is_refused_also_where_it_holds_for_no_flow() {
+        let why = parse(&[("transport.control", "homa"), ("traffic.0.control", "none")]).unwrap_err();
+        assert!(
+            why.contains("law `homa` has headers of its own")
+                && why.contains("leave `transport.control` out"),
+            "{why}"
+        );
+        assert!(parse(&[("transport.control", "timely"), ("traffic.0.control", "none")]).is_ok());
     }
 }
