@@ -111,6 +111,8 @@ pub enum Stall {
     NoTimeout,
     /// The law of the flows lets them send nothing more.
     NoCredit,
+    /// A rank of a schedule calculates beyond the longest run.
+    Calculation,
     /// Ranks of schedules wait for messages that are not sent, each written as who waits and for what.
     Schedule(Vec<String>),
 }
@@ -140,6 +142,10 @@ impl fmt::Display for Stall {
             Self::NoTimeout => {
                 f.write_str("packets were lost and `transport.timeout` is \"0s\"; give it a time")
             }
+            Self::Calculation => f.write_str(
+                "a rank of a schedule calculates for longer than the 75 minutes of simulated time that a run lasts at most; make its `calc` less, or \
+                 `calc_unit` shorter",
+            ),
             Self::Schedule(waiting) => write!(
                 f,
                 "{}: messages that are sent only behind what waits for them, or by nobody; mend the schedule, or give the scenario a `stop` to have the results until then",
@@ -158,6 +164,9 @@ impl fmt::Display for RunError {
             Self::Deadlock(deadlock) => deadlock.fmt(f),
             Self::Stalled { at, flows, left, why } => {
                 let undone = match left {
+                    0 if matches!(why, Stall::Schedule(_) | Stall::Calculation) => {
+                        "a schedule is not done".to_owned()
+                    }
                     0 => "further flows have not begun".to_owned(),
                     1 => "1 flow is not done".to_owned(),
                     more => format!("{more} flows are not done"),

@@ -150,17 +150,25 @@ fn ranks_that_wait_for_one_another_are_named_and_have_results_up_to_a_stop() {
 }
 
 #[test]
-fn a_rank_that_waits_for_what_nobody_sends_is_told_of_when_all_else_is_done() {
-    let results = run(&of("nobody.goal", ""), &[]);
+fn a_rank_that_waits_for_what_nobody_sends_ends_the_run_in_words() {
+    let told = "rank 1 of traffic 0, on h1, waits in `recv 8b from -1 tag 2`";
+    let error = try_run(&of("nobody.goal", ""), &[]).expect_err("nobody sends").to_string();
+    assert!(error.contains("a schedule is not done") && error.contains(told), "{error}");
+    let results = run(&of("nobody.goal", ""), &[("stop", "1ms")]);
     assert_eq!((only(&results).totals().undone, only(&results).seconds()), (1, None));
-    assert!(
-        results
-            .warnings
-            .iter()
-            .any(|it| it.contains("rank 1 of traffic 0, on h1, waits in `recv 8b from -1 tag 2`")),
-        "{:?}",
-        results.warnings
-    );
+    assert!(results.warnings.iter().any(|it| it.contains(told)), "{:?}", results.warnings);
+}
+
+#[test]
+fn a_calculation_beyond_the_end_of_time_is_refused_and_one_under_way_at_a_stop_is_no_deadlock() {
+    // The second is beyond what any number of picoseconds has.
+    for unit in ["10s", "4000s"] {
+        let error =
+            try_run(&of("alone.goal", ""), &[("traffic.0.calc_unit", unit)]).expect_err(unit).to_string();
+        assert!(error.contains("a rank of a schedule calculates for longer than"), "{error}");
+    }
+    let results = run(&of("alone.goal", ""), &[("stop", "800ns")]);
+    assert_eq!((only(&results).totals().undone, results.warnings.len()), (1, 0), "{:?}", results.warnings);
 }
 
 #[test]

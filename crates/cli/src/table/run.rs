@@ -1,7 +1,8 @@
 //! One run: its flows, its switches and what befell them.
 
 use super::{
-    MANY_SWITCHES, SPREAD, collective, depths, faults, goal, lines, priorities, program, rpc, spread, table, traffic,
+    MANY_SWITCHES, SPREAD, collective, depths, faults, goal, lines, priorities, program, rpc, spread, table,
+    traffic,
 };
 use crate::format::{float, number, or_dash, rate, size, time};
 use comfy_table::Table;

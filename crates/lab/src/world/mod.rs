@@ -245,6 +245,7 @@ impl<'a> Simulation<'a> {
             let next_start = self.jobs.peek().map_or(Instant::NEVER, |job| job.start);
             // A rank may begin late and find that it has all: then no flow is alive, and its iteration is not over.
             if now >= stop || (self.alive() == 0 && next_start.min(self.next_begin()) >= stop) {
+                self.schedules_are_done(stop)?;
                 break;
             }
             let until = [

@@ -133,12 +133,26 @@ impl Simulation<'_> {
         told.take(5).collect()
     }
 
+    /// Fails where no flow is left and a schedule is not done, for none of its messages is under way and nothing is calculated. With an end
+    /// given the run just ends.
+    pub(super) fn schedules_are_done(&self, stop: Instant) -> Result<(), RunError> {
+        let goals = &self.fabric.nics.application.goals;
+        if stop != Instant::NEVER || self.alive() > 0 || !goals.is_undone() {
+            return Ok(());
+        }
+        let waiting = self.waiting();
+        let why = if waiting.is_empty() { Stall::Calculation } else { Stall::Schedule(waiting) };
+        Err(RunError::Stalled { at: self.fabric.net.now(), flows: Vec::new(), left: 0, why })
+    }
+
     /// Tells of schedules that have come to no end though all that was sent has arrived and nothing is calculated.
     pub(super) fn look_for_undone(&mut self) {
         let waiting = self.waiting();
         if !waiting.is_empty() {
-            self.warnings
-                .push(format!("a schedule is not done: {}, and nobody sends that", waiting.join(", ")));
+            self.warnings.push(format!(
+                "a schedule is not done, and nothing is under way in it: {}; mend it, for these messages come only behind what waits for them, or from nobody",
+                waiting.join(", ")
+            ));
         } else if self.alive() == 0 {
             for (table, count) in self.fabric.nics.application.goals.untaken().filter(|(_, count)| *count > 0)
             {
@@ -280,7 +294,8 @@ impl Simulation<'_> {
     /// When the end of time comes first.
     pub(super) fn pass_to(&mut self, at: Instant) -> Result<(), RunError> {
         if at > LAST {
-            return Err(self.left(Stall::EndOfTime));
+            let calculates = self.fabric.nics.application.goals.next() == at;
+            return Err(self.left(if calculates { Stall::Calculation } else { Stall::EndOfTime }));
         }
         self.fabric.net.pass_to(at);
         Ok(())

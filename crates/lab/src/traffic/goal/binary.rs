@@ -67,10 +67,13 @@ fn read_ranks(octets: &[u8]) -> Result<Schedule, GoalError> {
         return Err(GoalError::Ranks(count.into()));
     }
     numbers.take::<2>()?;
+    // Each octet belongs to one rank, so that what is read is no more than the file.
+    let mut left = octets.len();
     let ranks = (0..count).map(|_| {
         let (start, end) = (numbers.u64()?, numbers.u64()?);
         let [start, end] = [start, end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
         let of_rank = octets.get(start..end).ok_or_else(|| broken("a rank lies beyond its end"))?;
+        left = left.checked_sub(of_rank.len()).ok_or_else(|| broken("ranks lie in one place"))?;
         read_rank(Numbers(of_rank))
     });
     Ok(Schedule { ranks: ranks.collect::<Result<_, _>>()? })
@@ -94,6 +97,7 @@ fn read_rank(mut numbers: Numbers<'_>) -> Result<Rank, GoalError> {
         lists.push([[numbers.u32()?, numbers.u32()?], [numbers.u32()?, numbers.u32()?]]);
         let any = |number| if number == ANY { None } else { Some(number) };
         let does = match kind {
+            1 if tag == ANY => return Err(broken("a message is sent with any tag")),
             1 => Does::Send { to: peer, tag, size },
             2 => Does::Recv { from: any(peer), tag: any(tag), size },
             3 => Does::Calc(size),
@@ -104,12 +108,18 @@ fn read_rank(mut numbers: Numbers<'_>) -> Result<Rank, GoalError> {
     let list: Vec<u32> =
         numbers.0.chunks_exact(4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect();
     let mut edges = Vec::new();
+    // And each place of the list to one operation.
+    let mut left = list.len();
     for (of, lists) in (0..count).zip(lists) {
         for ([how_many, first], at_begin) in lists.into_iter().zip([false, true]) {
             let range = first as usize..first as usize + how_many as usize;
             // Of none the place says nothing.
             let waiting = if how_many == 0 { Some(&[][..]) } else { list.get(range) };
-            for &waits in waiting.ok_or_else(|| broken("a list of who waits lies beyond its end"))? {
+            let waiting = waiting.ok_or_else(|| broken("a list of who waits lies beyond its end"))?;
+            left = left
+                .checked_sub(waiting.len())
+                .ok_or_else(|| broken("lists of who waits lie in one place"))?;
+            for &waits in waiting {
                 if waits >= count {
                     return Err(broken("an operation waits that is not there"));
                 }

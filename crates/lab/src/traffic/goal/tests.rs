@@ -52,6 +52,9 @@ fn what_is_no_schedule_is_refused_with_its_line() {
             "line 2: \"rank 2 {\" is no line of a schedule; write a rank below",
         ),
         ("num_ranks 2\nrank 1\n".to_owned(), "line 2: \"rank 1\""),
+        ("num_ranks 2 3\n".to_owned(), "line 1: \"num_ranks 2 3\""),
+        ("num_ranks 2\nrank 0 { calc 5\n}\n".to_owned(), "write `rank 0 {` on a line of its own"),
+        (block("} calc 5"), "line 3: \"} calc 5\""),
         ("num_ranks 2\nrank 0 {\n}\nrank 0 {\n}\n".to_owned(), "line 4: a second block of rank 0"),
         ("num_ranks 2\nrank 0 {\ncalc 1\n".to_owned(), "the block of rank 0 has no end"),
         ("num_ranks 2\nrank 0 {\ncalc 1\nrank 1 {\n}\n".to_owned(), "the block of rank 0 has no end"),
@@ -179,6 +182,11 @@ fn a_broken_binary_file_is_refused() {
     for length in 8..whole.len() {
         assert!(Schedule::read(&whole[..length]).is_err(), "{length} octets");
     }
+    // Two ranks in one place: so a small file could ask for much memory.
+    let mut shared = whole.clone();
+    shared.copy_within(30..46, 14);
+    let error = Schedule::read(&shared).unwrap_err().to_string();
+    assert!(error.contains("ranks lie in one place"), "{error}");
     let mut used_up = whole.clone();
     used_up[..8].copy_from_slice(&2342u64.to_le_bytes());
     let error = Schedule::read(&used_up).unwrap_err().to_string();

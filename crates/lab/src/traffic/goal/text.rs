@@ -61,14 +61,14 @@ fn before_comment<'a>(line: &'a str, in_comment: &mut bool) -> (&'a str, Option<
         *in_comment = false;
         return ("", Some(after));
     }
-    match (line.find("//"), line.find("/*")) {
-        (Some(end), open) if open.is_none_or(|open| end < open) => (&line[..end], None),
-        (_, Some(open)) => {
-            *in_comment = true;
-            (&line[..open], Some(&line[open + 2..]))
-        }
-        _ => (line, None),
+    let begins = line.as_bytes().windows(2).position(|two| matches!(two, b"//" | b"/*"));
+    let Some(begin) = begins else { return (line, None) };
+    let (content, comment) = line.split_at(begin);
+    if comment.starts_with("//") {
+        return (content, None);
     }
+    *in_comment = true;
+    (content, Some(&comment[2..]))
 }
 
 fn read_line<'a>(
@@ -84,15 +84,14 @@ fn read_line<'a>(
         match first {
             "num_ranks" if ranks.is_empty() => {
                 let count = words.nth(1).and_then(|word| word.parse::<u64>().ok());
-                let count = count.ok_or_else(|| form("`num_ranks 16`"))?;
+                let count = count.filter(|_| words.next().is_none()).ok_or_else(|| form("`num_ranks 16`"))?;
                 let within = u32::try_from(count).ok().filter(|count| (1..=RANKS_MAX).contains(count));
                 ranks.resize(within.ok_or(GoalError::Ranks(count))? as usize, None);
             }
             "rank" => {
-                let number = words.nth(1).map(|word| word.trim_end_matches('{'));
-                let rank = number.and_then(|word| word.parse::<u32>().ok());
-                let rank = rank.filter(|_| content.trim_end().ends_with('{'));
-                let rank = rank.ok_or_else(|| form("`rank 0 {`"))?;
+                let number = content.trim().strip_prefix("rank").and_then(|rest| rest.strip_suffix('{'));
+                let rank = number.and_then(|number| number.trim().parse::<u32>().ok());
+                let rank = rank.ok_or_else(|| form("`rank 0 {` on a line of its own"))?;
                 match ranks.get(rank as usize) {
                     None if ranks.is_empty() => return Err(GoalError::Ranks(0)),
                     None => return Err(form("a rank below `num_ranks`")),
@@ -106,7 +105,7 @@ fn read_line<'a>(
         }
         return Ok(());
     };
-    if first == "}" {
+    if content.trim() == "}" {
         ranks[open.rank as usize] = Some(close(open)?);
         *block = None;
         return Ok(());

@@ -133,6 +133,11 @@ impl Goals {
         all
     }
 
+    /// Whether operations are left in a schedule that was not given up.
+    pub(in crate::world) fn is_undone(&self) -> bool {
+        self.groups.iter().flatten().any(|group| group.ranks.undone > 0 && !group.failed)
+    }
+
     /// Of each schedule how many messages no receive took.
     pub(in crate::world) fn untaken(&self) -> impl Iterator<Item = (usize, u64)> {
         let groups = self.groups.iter().enumerate();

@@ -6,7 +6,7 @@ use crate::traffic::goal::{Does, Goal};
 use roci_fabric::packet::HostId;
 use roci_units::{Instant, Span};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What is to be done outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,47 @@ struct Cpu {
 /// Operations in the order in which they came to stand there.
 type Queue = VecDeque<(u64, u32)>;
 
+/// A rank and a tag; `None`: any.
+type Key = (Option<u32>, Option<u32>);
+
+/// The keys under which a message of a rank and tag is asked for.
+fn keys(from: u32, tag: u32) -> [Key; 4] {
+    [(Some(from), Some(tag)), (Some(from), None), (None, Some(tag)), (None, None)]
+}
+
+/// Messages that nobody has waited for yet, known by their sends.
+#[derive(Debug, Default)]
+struct Unexpected {
+    /// By the rank and tag that they are asked for with; each stands under four keys where the rank takes any.
+    queues: BTreeMap<Key, Queue>,
+    /// Those that were taken under one key and may stand under others still.
+    taken: BTreeSet<u64>,
+    /// Whether the rank takes messages of any rank or tag.
+    takes_any: bool,
+    count: u64,
+}
+
+impl Unexpected {
+    fn add(&mut self, from: u32, tag: u32, message: (u64, u32)) {
+        self.count += 1;
+        let keys = keys(from, tag);
+        for key in if self.takes_any { &keys[..] } else { &keys[..1] } {
+            self.queues.entry(*key).or_default().push_back(message);
+        }
+    }
+
+    /// The first that a receive takes which asks for `key`.
+    fn take(&mut self, key: Key) -> Option<u32> {
+        while let Some((order, send)) = pop(&mut self.queues, key) {
+            if !self.takes_any || self.taken.insert(order) {
+                self.count -= 1;
+                return Some(send);
+            }
+        }
+        None
+    }
+}
+
 /// One rank under way.
 #[derive(Debug, Default)]
 struct State {
@@ -56,11 +97,9 @@ struct State {
     done: Vec<Instant>,
     by: Vec<By>,
     cpus: Vec<Cpu>,
-    /// Receives that wait for a message of one rank and tag, and those that take others too.
-    posted: BTreeMap<(u32, u32), Queue>,
-    posted_any: Queue,
-    /// Messages that nobody has waited for yet, by rank and tag; known by their sends.
-    unexpected: BTreeMap<(u32, u32), Queue>,
+    /// Receives that wait for a message, by the rank and tag that they ask for.
+    posted: BTreeMap<Key, Queue>,
+    unexpected: Unexpected,
     /// How many receives and messages have stood there.
     order: u64,
     /// Operations that may begin.
@@ -94,6 +133,12 @@ impl Ranks {
                 by: vec![By::Begin; count],
                 cpus: vec![Cpu::default(); rank.cpus()],
                 undone: u32::try_from(count).unwrap_or(u32::MAX),
+                unexpected: Unexpected {
+                    takes_any: operations.iter().any(|it| {
+                        matches!(it.does, Does::Recv { from, tag, .. } if from.is_none() || tag.is_none())
+                    }),
+                    ..Unexpected::default()
+                },
                 told: GoalRank { host: host.0, operations: count as u64, ..GoalRank::default() },
                 ..State::default()
             }
@@ -194,45 +239,29 @@ impl Ranks {
         // It has begun when it waits for its message.
         self.release(rank, operation, true);
         let state = &mut self.states[rank as usize];
-        if state.take_unexpected(from, tag).is_some() {
+        if state.unexpected.take((from, tag)).is_some() {
             return self.queue(now, rank, operation);
         }
         state.order += 1;
-        let stands = (state.order, operation);
-        match from.zip(tag) {
-            Some(one) => state.posted.entry(one).or_default().push_back(stands),
-            None => state.posted_any.push_back(stands),
-        }
+        state.posted.entry((from, tag)).or_default().push_back((state.order, operation));
     }
 
     /// A message has come: the receive that it is for is the CPU's business now, or there is none yet.
     fn take_in(&mut self, now: Instant, from: u32, operation: u32) {
         let (to, tag, size) = self.message(from, operation);
-        let receives = &self.spec.schedule.ranks[to as usize].operations();
         let state = &mut self.states[to as usize];
         state.told.received += 1;
         state.told.received_bytes += size;
-        let takes = |(_, receive): &(u64, u32)| {
-            let Does::Recv { from: of, tag: with, .. } = receives[*receive as usize].does else {
-                return false;
-            };
-            of.is_none_or(|of| of == from) && with.is_none_or(|with| with == tag)
-        };
-        let any = state.posted_any.iter().position(takes);
-        let any_order = any.map_or(u64::MAX, |place| state.posted_any[place].0);
-        let exact =
-            state.posted.get(&(from, tag)).and_then(VecDeque::front).filter(|exact| exact.0 < any_order);
-        let receive = match (exact, any) {
-            (Some(_), _) => pop(&mut state.posted, (from, tag)),
-            (None, Some(place)) => state.posted_any.remove(place).map(|(_, receive)| receive),
-            (None, None) => None,
-        };
-        if let Some(receive) = receive {
+        let fronts =
+            keys(from, tag).into_iter().filter_map(|key| Some((*state.posted.get(&key)?.front()?, key)));
+        if let Some((_, key)) = fronts.min()
+            && let Some((_, receive)) = pop(&mut state.posted, key)
+        {
             state.by[receive as usize] = By::Message(from, operation);
             return self.queue(now, to, receive);
         }
         state.order += 1;
-        state.unexpected.entry((from, tag)).or_default().push_back((state.order, operation));
+        state.unexpected.add(from, tag, (state.order, operation));
     }
 
     /// Has an operation wait for its CPU.
@@ -321,21 +350,23 @@ impl Ranks {
 
     /// What became of each rank.
     pub(super) fn results(&self) -> Vec<GoalRank> {
-        let told =
-            |state: &State| GoalRank { undone: state.undone.into(), untaken: state.untaken(), ..state.told };
+        let told = |state: &State| GoalRank {
+            undone: state.undone.into(),
+            untaken: state.unexpected.count,
+            ..state.told
+        };
         self.states.iter().map(told).collect()
     }
 
     /// How many messages no receive has taken.
     pub(super) fn untaken(&self) -> u64 {
-        self.states.iter().map(State::untaken).sum()
+        self.states.iter().map(|state| state.unexpected.count).sum()
     }
 
     /// Some of the receives that wait for a message, in words.
     pub(super) fn waiting(&self) -> Vec<(u32, Does)> {
         let of_rank = |(rank, state): (u32, &State)| {
-            let exact = state.posted.values().flatten();
-            let first = exact.chain(&state.posted_any).min().map(|(_, receive)| *receive)?;
+            let first = state.posted.values().flatten().min().map(|(_, receive)| *receive)?;
             Some((rank, self.does(rank, first).0))
         };
         (0..).zip(&self.states).filter_map(of_rank).collect()
@@ -404,36 +435,14 @@ impl Ranks {
     }
 }
 
-impl State {
-    /// How many messages have come that no receive has taken.
-    fn untaken(&self) -> u64 {
-        self.unexpected.values().map(|queue| queue.len() as u64).sum()
-    }
-
-    /// The first message that has come and that such a receive takes.
-    fn take_unexpected(&mut self, from: Option<u32>, tag: Option<u32>) -> Option<u32> {
-        let key = match from.zip(tag) {
-            Some(one) => one,
-            None => {
-                let is_meant = |(of, with): &(u32, u32)| {
-                    from.is_none_or(|from| from == *of) && tag.is_none_or(|tag| tag == *with)
-                };
-                let fronts = self.unexpected.iter().filter(|(key, _)| is_meant(key));
-                *fronts.min_by_key(|(_, queue)| queue.front().map(|(order, _)| *order))?.0
-            }
-        };
-        pop(&mut self.unexpected, key)
-    }
-}
-
 /// The first of what stands under `key`, which is taken away.
-fn pop(queues: &mut BTreeMap<(u32, u32), Queue>, key: (u32, u32)) -> Option<u32> {
+fn pop(queues: &mut BTreeMap<Key, Queue>, key: Key) -> Option<(u64, u32)> {
     let queue = queues.get_mut(&key)?;
     let first = queue.pop_front();
     if queue.is_empty() {
         queues.remove(&key);
     }
-    first.map(|(_, operation)| operation)
+    first
 }
 
 #[cfg(test)]

@@ -157,6 +157,18 @@ fn spec_with_late_receiver() -> Goal {
 }
 
 #[test]
+fn a_message_is_taken_once_whoever_asks_for_it() {
+    let spec = spec(
+        "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 1\na: calc 10\nt: send 8b to 1 tag 2\nt requires a\n}\n\
+         rank 1 {\nc: calc 900\nx: recv 8b from -1 tag 1\ny: recv 8b from 0 tag -1\nz: recv 8b from -1 tag -1\nx requires c\ny requires x\nz requires y\n}\n",
+    );
+    let ranks = run(&spec, ns(100));
+    // The third finds none left.
+    assert_eq!((ranks.undone, ranks.waiting().len(), ranks.untaken()), (1, 1, 0));
+    assert_eq!([1, 2].map(|it| done(&ranks, 1, it)), [at(900); 2]);
+}
+
+#[test]
 fn a_long_send_is_done_when_it_has_been_acknowledged_and_an_eager_one_at_once() {
     let text = "num_ranks 2\nrank 0 {\ns: send 1000b to 1\nc: calc 10\nc requires s\n}\nrank 1 {\nrecv 1000b from 0\n}\n";
     let mut spec = spec(text);
