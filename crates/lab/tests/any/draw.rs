@@ -63,10 +63,31 @@ const TRAFFIC: &[&str] = &[
     "kind = \"collective\", operation = \"all-gather\", algorithm = \"halving-doubling\", hosts = [{a}, {b}], size = {s}, channels = {m}",
     "kind = \"collective\", operation = \"broadcast\", size = {s}, chunks = {m}, channels = {n}, placement = \"random\"",
     "kind = \"collective\", operation = \"all-to-all\", size = {s}, iterations = {m}",
+    "kind = \"goal\", file = \"three.goal\", hosts = [{a}, {b}, {c}], overhead = {t}",
+    "kind = \"goal\", file = \"three.goal\", placement = \"random\", eager = {s}, start = {t}, queue_pairs = \"tag\"",
+    "kind = \"goal\", file = \"two.goal\", hosts = [{b}, {a}], calc_unit = \"3ns\"",
     "kind = \"rpc\", server = {a}, request = {s}, count = {n}",
     "kind = \"rpc\", server = {a}, clients = [{b}, {c}], threads = {m}, request = {s}, response = \"1KB\", window = {n}, count = 20, \
      credits = \"loosened\", processing = \"1us\"",
     "kind = \"rpc\", server = {a}, threads = {n}, request = {s}, count = 8, credits = \"session\", session_credits = {m}, rx_ring = 8, warmup = {t}",
+];
+
+/// The schedules that tables of traffic name: a ring of three whose calculation goes on beside it, and two that exchange messages of all
+/// lengths, by number and by whoever comes first.
+pub(crate) const FILES: &[(&str, &str)] = &[
+    (
+        "three.goal",
+        "num_ranks 3\n\
+         rank 0 {\nc: calc 2000\ns: send 9000b to 1 tag 1 cpu 1\ns requires c\nd: calc 3000\nd requires c\nr: recv 9000b from 2 tag 3 cpu 1\ne: calc 10\ne requires r\ne requires d\n}\n\
+         rank 1 {\nr: recv 9000b from 0 tag 1\ns: send 9000b to 2 tag 2\ns requires r\nt: send 70000b to 0 tag 9\nt irequires r\n}\n\
+         rank 2 {\nr: recv 9000b from -1 tag 2\ns: send 9000b to 0 tag 3\ns requires r\nm: send 5b to 2 tag 4\nn: recv 5b from 2 tag 4\ns requires n\n}\n",
+    ),
+    (
+        "two.goal",
+        "num_ranks 2\n\
+         rank 0 {\na: send 0b to 1 tag 1\nb: send 1b to 1 tag 2\nc: send 20000b to 1 tag 3\nw: recv 1b from 1 tag -1\nx: recv 1b from -1 tag -1\nd: calc 500\nd requires w\n}\n\
+         rank 1 {\na: recv 0b from 0 tag 3\nb: recv 1b from 0 tag 2\nc: recv 1b from 0 tag 1\ns: send 300b to 0 tag 7\ns requires b\nt: send 4096b to 0 tag 7\nt requires a\nt requires c\n}\n",
+    ),
 ];
 
 /// What any table of traffic may say besides.

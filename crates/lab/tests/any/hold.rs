@@ -158,6 +158,25 @@ fn of_tables(scenario: &Scenario, results: &Results, broken: &mut Broken) {
             broken.unless(slow, || format!("{name}: {iteration:?}"));
         }
     }
+    for goal in &results.goals {
+        let name = &results.traffic[goal.table].name;
+        let totals = goal.totals();
+        broken.unless(totals.received <= totals.sent && totals.received_bytes <= totals.sent_bytes, || {
+            format!("{name} received more than it sent: {totals:?}")
+        });
+        broken.unless(goal.path.is_some() == (totals.undone == 0), || format!("{name} is done or not"));
+        let Some(path) = &goal.path else { continue };
+        let parts = path.late + path.computed + path.overhead + path.messages;
+        broken.unless(parts == path.time && goal.start + path.time <= results.simulated, || {
+            format!("{name} took {} of which {parts} are told", path.time)
+        });
+        broken.unless(path.links.windows(2).all(|two| two[0].to == two[1].from), || {
+            format!("the links of {name} do not meet")
+        });
+        broken.unless(routes_change(scenario) || path.messages >= path.ideal, || {
+            format!("messages of {name} took {} and take {} at least", path.messages, path.ideal)
+        });
+    }
     for rpc in &results.rpcs {
         let name = &results.traffic[rpc.table].name;
         broken.unless(rpc.read_misses <= rpc.reads, || {

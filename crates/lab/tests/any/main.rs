@@ -3,14 +3,14 @@
 mod draw;
 mod hold;
 
-use draw::any_scenario;
+use draw::{FILES, any_scenario};
 use hold::{Broken, LAST, broken, flows_csv};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 use roci_lab::results::{FlowStatus, Results};
 use roci_lab::run::{Go, RunError, World};
-use roci_lab::scenario::{Place, Scenario};
+use roci_lab::scenario::{Place, Scenario, ScenarioError, Source};
 use roci_lab::world::SimulatedWorld;
 
 /// Link crossings after which a run is given up: it would take too long here.
@@ -37,10 +37,15 @@ fn run(scenario: &Scenario) -> Option<Result<Results, RunError>> {
     }
 }
 
+/// Reads a scenario, with the files that what is drawn may name.
+fn read(text: &str, set: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+    Scenario::read(Source::new("any.toml", text, set).with_files(FILES))
+}
+
 fn parsed(text: &str, set: &[(&str, &str)]) -> Option<Scenario> {
     let set: Vec<(String, String)> =
         set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Scenario::parse(text, "any.toml", &set).ok()
+    read(text, &set).ok()
 }
 
 /// `text` without the lines that it is refused for, if something is left of it then. What is refused for the network as a whole is given
@@ -51,7 +56,7 @@ fn accepted(text: &str) -> Option<String> {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let text = text.replace("faults.on = [\n]\n", "");
         lines = text.lines().map(str::to_owned).collect();
-        let error = match Scenario::parse(&text, "any.toml", &[]) {
+        let error = match read(&text, &[]) {
             Ok(_) => return Some(text),
             Err(error) => error,
         };
