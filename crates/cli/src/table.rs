@@ -12,6 +12,7 @@ mod fit;
 mod fixture;
 mod goal;
 mod nic;
+mod own;
 mod priorities;
 mod program;
 mod rpc;

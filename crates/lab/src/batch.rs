@@ -12,6 +12,7 @@ mod names;
 mod priorities;
 mod rpcs;
 mod samples;
+mod tables;
 
 pub use asked::{Asked, Kept, asked, kept};
 pub use collectives::CollectiveSum;
@@ -21,6 +22,7 @@ pub use left_out::{Alike, LeftOut};
 pub use names::{Names, in_one_line};
 pub use priorities::{PriorityDifference, PriorityMetric, PrioritySum, PriorityValues};
 pub use rpcs::RpcSum;
+pub use tables::{TableDifference, TableMetric};
 
 use crate::figures::statistics::Estimate;
 use crate::output::report::{self, Run as Shown};

@@ -23,6 +23,7 @@ pub(super) fn tables(group: &Group, results: &[Results]) -> String {
     text.push_str(&collective::side_by_side(&names, &group.sums_of_collectives(results)));
     text.push_str(&goal::side_by_side(&names, &group.sums_of_goals(results)));
     text.push_str(&rpc::side_by_side(&names, &group.sums_of_rpcs(results)));
+    text.push_str(&differences::of_tables(group, results));
     text.push_str(&priorities::of_several(group, results));
     text.push_str(&speed(results));
     if results.iter().any(|results| results.endless() > 0) {

@@ -1,7 +1,7 @@
 //! What is printed of several configurations: how much each differs from the first one with the same flows, seed by seed.
 
 use super::configurations::heading;
-use super::{BY_CHANCE, fit, priorities, table};
+use super::{BY_CHANCE, fit, own, priorities, table};
 use crate::format::{difference, or_dash};
 use roci_lab::batch::{Difference, Group, Metric, Names};
 use roci_lab::figures::statistics::Estimate;
@@ -48,6 +48,12 @@ pub(super) fn of_priorities(group: &Group, results: &[Results]) -> String {
     let parts = Some(("priority", "priority"));
     let differences = group.differences_of_priorities(results);
     tables(&group.names(), parts, differences.iter().map(priorities::difference_of))
+}
+
+/// The same of each collective, schedule and table of requests.
+pub(super) fn of_tables(group: &Group, results: &[Results]) -> String {
+    let parts = Some(("traffic", "collective, schedule and table of requests"));
+    tables(&group.names(), parts, group.differences_of_tables(results).iter().map(own::difference_of))
 }
 
 /// Whether a figure differs with any seed.

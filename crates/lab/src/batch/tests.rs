@@ -1,5 +1,7 @@
 use super::*;
-use crate::output::test_results::{sample, two_tables, with_collective, with_priorities, with_rpc};
+use crate::output::test_results::{
+    sample, two_tables, with_collective, with_goal, with_priorities, with_rpc,
+};
 use roci_units::Instant;
 
 /// A world in which a run ends with its seed, unless that is odd and it fails.
@@ -371,6 +373,32 @@ fn differences_are_told_of_each_priority_and_not_of_runs_that_do_not_count_by_pr
     assert_eq!([0, 1].map(|row| mean(row, PriorityMetric::Lost)), [Some(0.0), Some(2.5)]);
     let uncounted = [run(1, 0, 0), run(2, 3, 0), sample(), sample()];
     assert!(group.differences_of_priorities(&uncounted).is_empty(), "of these nothing is known");
+}
+
+#[test]
+fn differences_are_told_of_each_collective_schedule_and_table_of_requests() {
+    let file = File::new("differences-of-tables");
+    let axes = set(&[("nic.mtu", "1024,4096")]);
+    let group = Group::of_sweep(&file.0, &[], &axes, &[1, 2]).unwrap();
+    let run = |seed, longer| {
+        let mut goal = with_goal().goals;
+        goal[0].table = 1;
+        let path = goal[0].path.as_mut().unwrap();
+        path.time += roci_units::Span::from_micros(longer);
+        Results { seed, goals: goal, traffic: two_tables(), ..with_collective() }
+    };
+    let results = [run(1, 0), run(2, 50), run(1, 10), run(2, 60)];
+    let told = group.differences_of_tables(&results);
+    let names: Vec<_> = told.iter().map(|it| (it.label, it.against, it.name, it.seeds)).collect();
+    assert_eq!(names, ["0", "background"].map(|name| ("nic.mtu=4096", "nic.mtu=1024", name, 2)));
+    let mean = |place: usize, metric| {
+        told[place].values.iter().find(|(it, _)| *it == metric).unwrap().1.map(|it| (it.mean * 1e6).round())
+    };
+    assert_eq!([0, 1].map(|table| mean(table, TableMetric::Goal)), [None, Some(10.0)]);
+    assert_eq!([0, 1].map(|table| mean(table, TableMetric::Iteration)), [Some(0.0), None]);
+    assert_eq!(mean(1, TableMetric::Request), None);
+    let others = results.map(|it| Results { goals: Vec::new(), collectives: Vec::new(), ..it });
+    assert!(group.differences_of_tables(&others).is_empty(), "flows have none");
 }
 
 #[test]

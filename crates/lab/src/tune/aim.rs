@@ -1,8 +1,8 @@
 //! What settings are searched for: a metric, and limits on others.
 
-use crate::batch::Metric;
+use crate::batch::{Metric, TableMetric};
 use crate::figures::statistics::mean;
-use crate::results::{CollectiveResult, FlowResult, FlowSet, GoalResult, Results, RpcResult};
+use crate::results::{FlowResult, FlowSet, Results};
 use crate::scenario::overrides::ArgumentError;
 use roci_units::{BitsPerSec, Bytes, Span};
 use std::cmp::Ordering;
@@ -13,41 +13,21 @@ use std::fmt;
 pub struct Aim {
     /// The metric; of collectives, schedules and requests the one of flows that is counted in the same unit.
     pub metric: Metric,
-    subject: Subject,
+    /// What it is of collectives, schedules or requests; `None`: it is of flows, or of the network.
+    of_tables: Option<TableMetric>,
     /// The name of the table; `None`: all flows.
     pub traffic: Option<String>,
 }
 
-/// What a metric is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
-    /// Flows, or the network.
-    Flows,
-    /// The mean time of a collective's iterations.
-    Iteration,
-    /// The bus bandwidth in that time.
-    BusBandwidth,
-    /// That time over the ideal one.
-    OverIdeal,
-    /// The time of a schedule.
-    Goal,
-    /// The mean time of requests.
-    Request,
-    /// The time that 99 of 100 requests take at most.
-    P99Request,
-    /// Requests answered in a second.
-    RequestRate,
-}
-
 /// Metrics of collectives, of schedules and of requests, with the metric of flows that has their unit.
-const OF_TABLES: [(&str, Subject, Metric); 7] = [
-    ("iteration-mean", Subject::Iteration, Metric::MeanCompletion),
-    ("busbw", Subject::BusBandwidth, Metric::Goodput),
-    ("over-ideal", Subject::OverIdeal, Metric::MeanSlowdown),
-    ("goal-time", Subject::Goal, Metric::MeanCompletion),
-    ("request-mean", Subject::Request, Metric::MeanCompletion),
-    ("request-p99", Subject::P99Request, Metric::P99Completion),
-    ("request-rate", Subject::RequestRate, Metric::Completed),
+const OF_TABLES: [(&str, TableMetric, Metric); 7] = [
+    ("iteration-mean", TableMetric::Iteration, Metric::MeanCompletion),
+    ("busbw", TableMetric::BusBandwidth, Metric::Goodput),
+    ("over-ideal", TableMetric::OverIdeal, Metric::MeanSlowdown),
+    ("goal-time", TableMetric::Goal, Metric::MeanCompletion),
+    ("request-mean", TableMetric::Request, Metric::MeanCompletion),
+    ("request-p99", TableMetric::P99Request, Metric::P99Completion),
+    ("request-rate", TableMetric::RequestRate, Metric::Completed),
 ];
 
 /// A bound on a metric.
@@ -106,6 +86,12 @@ const WORDS: [(&str, Metric); Metric::ALL.len()] = [
     ("imbalance", Metric::Imbalance),
 ];
 
+/// All metrics by their words: what each is of tables, if it is of such, and of flows.
+fn words() -> impl Iterator<Item = (&'static str, Option<TableMetric>, Metric)> {
+    let of_flows = WORDS.iter().map(|&(word, metric)| (word, None, metric));
+    of_flows.chain(OF_TABLES.iter().map(|&(word, of, metric)| (word, Some(of), metric)))
+}
+
 impl Aim {
     /// Reads the name of a metric, such as `slowdown-p99`, or `incast:slowdown-p99` for the flows of one table.
     ///
@@ -116,25 +102,23 @@ impl Aim {
             Some((traffic, word)) => (Some(traffic.to_owned()), word),
             None => (None, text),
         };
-        let of_flows = WORDS.iter().map(|&(known, metric)| (known, Subject::Flows, metric));
-        let known = of_flows.chain(OF_TABLES).find(|(known, ..)| *known == word.trim());
+        let known = words().find(|(known, ..)| *known == word.trim());
         let wrong = |message, remedy: String| ArgumentError { argument: text.to_owned(), message, remedy };
-        let Some((_, subject, metric)) = known else {
-            let words = WORDS.iter().map(|(word, _)| *word).chain(OF_TABLES.iter().map(|(word, ..)| *word));
-            let words: Vec<&str> = words.collect();
+        let Some((_, of_tables, metric)) = known else {
+            let words: Vec<&str> = words().map(|(word, ..)| word).collect();
             return Err(wrong("there is no such metric", format!("name one of {}", words.join(", "))));
         };
         if traffic.is_some() && metric.is_of_network() {
             return Err(wrong("this is no matter of single flows", format!("leave out the table: {word}")));
         }
-        Ok(Self { metric, subject, traffic })
+        Ok(Self { metric, of_tables, traffic })
     }
 
     /// Its value for a run; `None` where the run yields none. Of times and slowdowns flows that did not complete have theirs up to the end
     /// of the run: else what starves a flow would look good for it.
     pub fn of(&self, results: &Results) -> Option<f64> {
-        if self.subject != Subject::Flows {
-            return self.of_tables(results);
+        if let Some(metric) = self.of_tables {
+            return self.of_its_tables(metric, results);
         }
         let flows = self.flows(results)?;
         // Where none completed, nothing is known of times.
@@ -152,32 +136,11 @@ impl Aim {
     }
 
     /// The mean over the collectives, the schedules, or the tables of requests, that it is of; `None` where one of them yields nothing.
-    fn of_tables(&self, results: &Results) -> Option<f64> {
+    fn of_its_tables(&self, metric: TableMetric, results: &Results) -> Option<f64> {
         let is_meant =
             |table: usize| self.traffic.as_ref().is_none_or(|name| results.traffic[table].name == *name);
-        let collective = |it: &CollectiveResult| {
-            let (seconds, ..) = it.times()?;
-            match self.subject {
-                Subject::BusBandwidth => Some(it.bus_bps(seconds)),
-                Subject::OverIdeal => it.over_ideal(seconds),
-                _ => Some(seconds),
-            }
-        };
-        let requests = |it: &RpcResult| match self.subject {
-            Subject::RequestRate => it.per_second(),
-            Subject::P99Request => it.times.percentile(99).map(Span::as_secs_f64),
-            _ => it.times.mean().map(Span::as_secs_f64),
-        };
-        let values: Option<Vec<f64>> = match self.subject {
-            Subject::Request | Subject::P99Request | Subject::RequestRate => {
-                results.rpcs.iter().filter(|it| is_meant(it.table)).map(requests).collect()
-            }
-            Subject::Goal => {
-                results.goals.iter().filter(|it| is_meant(it.table)).map(GoalResult::seconds).collect()
-            }
-            _ => results.collectives.iter().filter(|it| is_meant(it.table)).map(collective).collect(),
-        };
-        mean(&values?)
+        let meant = metric.of(results).into_iter().filter(|(table, _)| is_meant(*table));
+        mean(&meant.map(|(_, value)| value).collect::<Option<Vec<f64>>>()?)
     }
 
     /// Whether the metric is of times, and the run has flows that did not complete, which tables leave out.
@@ -187,7 +150,7 @@ impl Aim {
             Metric::MeanCompletion | Metric::P99Completion | Metric::MeanSlowdown | Metric::P99Slowdown
         );
         let is_left_out = |flow: &FlowResult| flow.ideal.is_some() && flow.fct().is_none();
-        self.subject == Subject::Flows
+        self.of_tables.is_none()
             && is_of_times
             && self.flows(results).is_some_and(|flows| flows.flows.iter().any(is_left_out))
     }
@@ -206,9 +169,7 @@ impl Aim {
 
 impl fmt::Display for Aim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of_flows = WORDS.iter().map(|&(word, metric)| (word, Subject::Flows, metric));
-        let mut all = of_flows.chain(OF_TABLES);
-        let word = all.find(|&(_, subject, metric)| (subject, metric) == (self.subject, self.metric));
+        let word = words().find(|&(_, of, metric)| (of, metric) == (self.of_tables, self.metric));
         let word = word.map_or("", |(word, ..)| word);
         match &self.traffic {
             Some(traffic) => write!(f, "{traffic}:{word}"),
@@ -324,7 +285,7 @@ impl Score {
 mod tests {
     use super::*;
     use crate::output::test_results::{sample, two_tables, with_collective, with_rpc};
-    use crate::results::{FlowStatus, Iteration, SwitchResult};
+    use crate::results::{CollectiveResult, FlowStatus, Iteration, SwitchResult};
     use roci_units::Instant;
 
     fn dropped(drops: u64, buffered: u64) -> Results {

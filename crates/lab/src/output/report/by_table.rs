@@ -1,10 +1,10 @@
 //! What a comparison has of tables of traffic of one kind: their means over seeds, and columns of `comparison.csv` behind the figures of
 //! whole runs.
 
-use super::comparison::configurations;
+use super::comparison::{configurations, paired};
 use super::page::{Cell, Section, Table, Unit};
 use super::{Run, named};
-use crate::batch::Names;
+use crate::batch::{Names, TableMetric};
 use crate::figures::statistics::Estimate;
 use crate::results::Results;
 
@@ -74,6 +74,63 @@ pub(super) fn mean<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Cell {
     }
 }
 
+/// One row for each collective, schedule and table of requests of each configuration that another with the same flows comes before, where two
+/// seeds at least are paired.
+pub(super) fn differences<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
+    let pairs = paired(runs);
+    let mut rows: Vec<(Vec<Cell>, [Cell; OF_TABLES.len()])> = Vec::new();
+    for (name, alike) in configurations(runs) {
+        let (Some(against), Some(seeds)) =
+            (pairs.baseline(name), pairs.seeds(name).filter(|seeds| *seeds > 1))
+        else {
+            continue;
+        };
+        let against = named::in_words(names, against);
+        for (table, of) in alike[0].traffic.iter().enumerate() {
+            let difference = |metric: TableMetric| {
+                let value = |place: usize| metric.of_table(runs[place].results, table);
+                pairs.difference(name, value).map_or(Cell::None, Cell::from)
+            };
+            let cells = TableMetric::ALL.map(difference);
+            if cells.iter().any(|cell| *cell != Cell::None) {
+                let first = [against.as_str().into(), of.name.as_str().into(), seeds.into()];
+                rows.push((named::of_configuration(names, name).chain(first).collect(), cells));
+            }
+        }
+    }
+    if rows.is_empty() {
+        return Section::default();
+    }
+    // What no table has, as bandwidths where there are requests alone, has no column.
+    let is_known = |place: &usize| rows.iter().any(|(_, cells)| cells[*place] != Cell::None);
+    let known: Vec<usize> = (0..OF_TABLES.len()).filter(is_known).collect();
+    let row = |(first, cells): (Vec<Cell>, [Cell; OF_TABLES.len()])| {
+        first.into_iter().chain(known.iter().map(|place| cells[*place].clone())).collect()
+    };
+    let rows: Vec<Vec<Cell>> = rows.into_iter().map(row).collect();
+    let first = [("against", Unit::Text), ("traffic", Unit::Text), ("paired seeds", Unit::Count)];
+    let columns: Vec<_> = first.into_iter().chain(known.iter().map(|place| OF_TABLES[*place])).collect();
+    Section {
+        title: "Differences of collectives, schedules and requests, seed by seed",
+        note: "The same differences as of all flows, of what each came to.".into(),
+        names: named::headings(names, "configuration", &columns),
+        table: Some(Table { columns, rows }),
+        ..Section::default()
+    }
+}
+
+/// What stands above the metrics of tables.
+const OF_TABLES: [(&str, Unit); TableMetric::ALL.len()] = [
+    ("iteration mean", Unit::Time),
+    ("busbw", Unit::Rate),
+    ("over ideal", Unit::Factor),
+    ("time", Unit::Time),
+    ("on their way", Unit::Time),
+    ("request mean", Unit::Time),
+    ("request p99", Unit::Time),
+    ("per second", Unit::Speed),
+];
+
 /// The columns of `figures` of the tables of a kind: names, and a run's values. Where a run has several such tables the name of each
 /// stands before those of its columns. `of` gives the tables of a run, and `place` where one stands among all.
 pub(super) fn csv_columns<T>(
@@ -124,6 +181,19 @@ mod tests {
         let table = section.table.as_ref().expect("a table");
         let place = table.columns.iter().position(|(name, _)| *name == heading).expect(heading);
         &table.rows[0][section.names.len() + place]
+    }
+
+    #[test]
+    fn differences_of_tables_have_a_row_for_each_and_columns_of_what_is_known() {
+        let seeds = [1, 2, 1, 2].map(|seed| Results { seed, ..with_collective() });
+        let run = |(results, configuration)| Run { label: "run", configuration, folder: None, results };
+        let runs: Vec<Run<'_>> = seeds.iter().zip(["a", "a", "b", "b"]).map(run).collect();
+        let Section { names, table, .. } = differences(&Names::default(), &runs);
+        let table = table.expect("two seeds are paired");
+        let headings: Vec<_> = table.columns.iter().map(|(heading, _)| *heading).collect();
+        assert_eq!(headings[headings.len() - 3..], ["iteration mean", "busbw", "over ideal"]);
+        assert_eq!((table.rows.len(), table.rows[0].len()), (1, names.len() + table.columns.len()));
+        assert!(differences(&Names::default(), &runs[..2]).table.is_none(), "nothing to hold it against");
     }
 
     #[test]

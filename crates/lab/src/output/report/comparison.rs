@@ -1,7 +1,7 @@
 //! The page of several runs side by side: one row each.
 
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
-use super::{Run, collectives, curves, goals, named, of_traffic, priorities, rpcs};
+use super::{Run, by_table, collectives, curves, goals, named, of_traffic, priorities, rpcs};
 use crate::batch::Names;
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
@@ -82,6 +82,7 @@ pub(crate) fn page<'a>(title: &str, names: &Names<'a>, runs: &[Run<'a>]) -> Page
         goals::means(names, runs),
         goals::of_runs(names, runs),
         rpcs::means(names, runs),
+        by_table::differences(names, runs),
         rpcs::of_runs(names, runs),
         curves::distributions(runs),
         curves::over_time(runs),
