@@ -292,7 +292,7 @@ impl Driver {
         let Some(mut group) = self.goals.groups[table as usize].take() else { return };
         let from = group.ranks.spec.lines()[number as usize].from;
         let wire = &mut group.wires[number as usize];
-        let Some((operation, packets)) = wire.posted.pop_front() else { return };
+        let (operation, packets) = wire.posted.pop_front().expect("what is acknowledged was posted");
         wire.packets -= packets;
         wire.unacknowledged -= 1;
         // Where a NIC acknowledges before data are in their place, the last may still be on its way there.
