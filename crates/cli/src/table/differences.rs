@@ -2,7 +2,7 @@
 
 use super::configurations::heading;
 use super::{BY_CHANCE, fit, own, priorities, table};
-use crate::format::{difference, or_dash};
+use crate::format::{difference, or_dash, signed};
 use roci_lab::batch::{Difference, Group, Metric, Names};
 use roci_lab::figures::statistics::Estimate;
 use roci_lab::results::Results;
@@ -56,8 +56,22 @@ pub(super) fn of_tables(group: &Group, results: &[Results]) -> String {
     tables(&group.names(), parts, group.differences_of_tables(results).iter().map(own::difference_of))
 }
 
+/// The figures of `values`, by what stands above each metric and how it is written.
+pub(super) fn figures_of<M: Copy>(
+    values: &[(M, Option<Estimate>)],
+    heading: fn(M) -> &'static str,
+    written: fn(M, f64) -> String,
+) -> Vec<Figure> {
+    let figure = |(metric, value): &(M, Option<Estimate>)| Figure {
+        heading: heading(*metric),
+        value: value.as_ref().map(|value| signed(value, |value| written(*metric, value))),
+        differs: differs(value.as_ref()),
+    };
+    values.iter().map(figure).collect()
+}
+
 /// Whether a figure differs with any seed.
-pub(super) fn differs(difference: Option<&Estimate>) -> bool {
+fn differs(difference: Option<&Estimate>) -> bool {
     difference.is_some_and(|it| it.min != 0.0 || it.max != 0.0)
 }
 

@@ -1,23 +1,17 @@
 //! How much configurations differ in what collectives, schedules and requests came to, seed by seed.
 
-use super::differences::{Figure, Line, differs};
-use crate::format::{number, per_second, rate, signed, time};
+use super::differences::{Line, figures_of};
+use crate::format::{number, per_second, rate, time};
 use roci_lab::batch::{TableDifference, TableMetric};
-use roci_lab::figures::statistics::Estimate;
 
 /// The line of a difference.
 pub(super) fn difference_of<'a>(of: &TableDifference<'a>) -> Line<'a> {
-    let figure = |(metric, value): &(TableMetric, Option<Estimate>)| Figure {
-        heading: heading(*metric),
-        value: value.as_ref().map(|value| signed(value, |value| written(*metric, value))),
-        differs: differs(value.as_ref()),
-    };
     Line {
         label: of.label,
         against: of.against,
         part: Some(of.name.to_owned()),
         seeds: of.seeds,
-        figures: of.values.iter().map(figure).collect(),
+        figures: figures_of(&of.values, heading, written),
     }
 }
 
@@ -50,6 +44,7 @@ fn written(metric: TableMetric, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use roci_lab::figures::statistics::Estimate;
 
     #[test]
     fn a_line_has_a_figure_for_each_metric_and_those_of_other_tables_are_empty() {

@@ -1,8 +1,8 @@
 //! What is printed of priorities, where packets travel on several: of one run, of several, and how much these differ.
 
-use super::differences::{self, Figure, Line, differs};
+use super::differences::{self, Line, figures_of};
 use super::{fit, table};
-use crate::format::{count, octets_of, of_seeds, rate, signed, time};
+use crate::format::{count, octets_of, of_seeds, rate, time};
 use roci_lab::batch::{Group, Names, PriorityDifference, PriorityMetric, PrioritySum, PriorityValues};
 use roci_lab::figures::statistics::Estimate;
 use roci_lab::results::Results;
@@ -44,17 +44,12 @@ fn side_by_side(names: &Names<'_>, sums: &[PrioritySum<'_>], named: bool) -> Str
 
 /// The line of a difference.
 pub(super) fn difference_of<'a>(of: &PriorityDifference<'a>) -> Line<'a> {
-    let figure = |(metric, value): &(PriorityMetric, Option<Estimate>)| Figure {
-        heading: heading(*metric),
-        value: value.as_ref().map(|value| signed(value, |value| written(*metric, value))),
-        differs: differs(value.as_ref()),
-    };
     Line {
         label: of.label,
         against: of.against,
         part: Some(of.priority.to_string()),
         seeds: of.seeds,
-        figures: of.values.iter().map(figure).collect(),
+        figures: figures_of(&of.values, heading, written),
     }
 }
 

@@ -147,8 +147,8 @@ pub(super) fn in_turns<'a>(
     let Architecture { name, send, .. } = nic.longest_turn(graph)?;
     Some(format!(
         "`{name}` sends up to {} in a turn and fetches up to {} ahead of its port, where packets wait for up to {ahead}: `{IN_TURNS}` takes {taken} for \
-         the round trip without queues, so that a flow alone fills the link, and slows down for no queue in the network that is shorter than what \
-         its packets do not wait there. With a lesser `base_rtt` queues are shorter, and a flow alone does not fill the link",
+         the round trip without queues, so that a flow alone is not slowed down for that, and slows down for no queue in the network that is shorter than what \
+         its packets do not wait there. With a lesser `base_rtt` queues are shorter, and a flow alone is slower",
         send.burst, send.buffer
     ))
 }
