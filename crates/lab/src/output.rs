@@ -11,6 +11,7 @@
 //! | [`collectives`] | `collectives.csv` |
 //! | [`goals`] | `ranks.csv`, `critical.csv` |
 //! | [`series`] | `series.parquet` |
+//! | `timeline` | `timeline.json` |
 //! | [`pcap`] | packet captures in pcapng |
 //! | [`report`] | `report.html`, of one run or of several side by side |
 
@@ -28,6 +29,7 @@ pub mod report;
 mod rpc;
 pub mod series;
 pub mod summary;
+mod timeline;
 mod traffic;
 
 pub use folder::Folder;
@@ -65,7 +67,7 @@ pub enum OutputError {
 }
 
 /// Writes `results` into `folder`: `flows.csv`, `links.csv`, `series.parquet`, `report.html` and `summary.json`;
-/// `priorities.csv` where there are several priorities, `collectives.csv` where there are collectives, `ranks.csv` and `critical.csv` where there are GOAL schedules, and `series.csv` where the series is [to be text too](crate::results::Series::set_text).
+/// `priorities.csv` where there are several priorities, `collectives.csv` where there are collectives, `ranks.csv` and `critical.csv` where there are GOAL schedules, `timeline.json` where that [was asked for](crate::results::Results::timeline), and `series.csv` where the series is [to be text too](crate::results::Series::set_text).
 ///
 /// `clock` gives seconds since any origin; what passes is noted in the results and goes into `summary.json`, which is
 /// written last.
@@ -85,6 +87,9 @@ pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) 
     if !results.goals.is_empty() {
         write(&folder.join("ranks.csv"), |file| goals::write(file, results))?;
         write(&folder.join("critical.csv"), |file| goals::write_critical(file, results))?;
+    }
+    if results.timeline {
+        write(&folder.join("timeline.json"), |file| timeline::write(file, results))?;
     }
     write(&folder.join("series.parquet"), |file| series::write(file, results))?;
     if results.series.is_text() {

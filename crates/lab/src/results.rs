@@ -23,7 +23,7 @@ pub use cores::CoreArray;
 pub use deadlock::Deadlock;
 pub use effect::{Effect, Outcome, RuleResult};
 pub use flow_set::FlowSet;
-pub use goal::{CriticalPath, GoalRank, GoalResult, LinkKind, PathLink};
+pub use goal::{CriticalPath, GoalRank, GoalResult, LinkKind, OperationTimes, PathLink, Replays};
 pub use offered::Offered;
 pub use priorities::PriorityResult;
 pub use rpc::{IdleTimes, MachineResult, RpcResult, Times};
@@ -75,6 +75,8 @@ pub struct Results {
     pub hosts: Vec<HostResult>,
     /// Whether hosts have several NICs.
     pub several_nics: bool,
+    /// Whether `timeline.json` is written.
+    pub timeline: bool,
     /// One record for each way of each link: those that hosts send into, then those of each switch.
     pub links: Vec<LinkResult>,
     /// The congestion controls of the scenario, such as `dcqcn preset=hpcc`: the common one, then those of single

@@ -35,6 +35,12 @@ const FILES: &[(&str, &str)] = &[
          rank 1 {\nr0: recv 0b from 0 tag 0\nr1: recv 1b from 0 tag 1\nr2: recv 300000b from 0 tag 2\nr3: recv 4096b from 0 tag 3\n\
          s: send 0b to 0 tag 4\nt: send 0b to 0 tag 5\ns requires r2\ns requires r0\nt requires r3\nt requires r1\n}\n",
     ),
+    // Three send to one at once.
+    (
+        "incast.goal",
+        "num_ranks 4\nrank 0 {\nrecv 300000b from 1\nrecv 300000b from 2\nrecv 300000b from 3\n}\n\
+         rank 1 {\nsend 300000b to 0\n}\nrank 2 {\nsend 300000b to 0\n}\nrank 3 {\nsend 300000b to 0\n}\n",
+    ),
     // In one server and to the other.
     (
         "servers.goal",
@@ -225,4 +231,49 @@ fn ranks_are_dealt_by_the_seed_and_two_runs_of_one_are_alike() {
     };
     assert_eq!(of_seed(5), of_seed(5));
     assert!((1..9).any(|seed| of_seed(seed).0 != [0, 1, 2]));
+}
+
+#[test]
+fn a_schedule_that_nothing_holds_up_takes_as_long_as_it_would_with_less_in_its_way() {
+    let results = run(&of("ring.goal", ""), &[]);
+    let one = only(&results);
+    let replays = one.replays.expect("it is done");
+    assert_eq!((replays.links, replays.no_network), (replays.alone, Span::from_micros(6)));
+    let late = one.seconds().expect("it is done") - replays.alone.as_secs_f64();
+    assert!((0.0..ACKS).contains(&late), "{late}");
+    assert_eq!(only(&run(&of("ring.goal", ""), &[("traffic.0.replays", "false")])).replays, None);
+}
+
+#[test]
+fn what_shares_a_hosts_link_takes_as_long_over_a_fabric_that_holds_nothing_up() {
+    let results = run(&of("incast.goal", ""), &[]);
+    let one = only(&results);
+    let replays = one.replays.expect("it is done");
+    // Of 74 packets with 62 octets of headers and check values and 20 of preamble and gap each, a RETH of 16 and an immediate of 4, at 100 Gb/s.
+    let message = (300_000.0 + 74.0 * 82.0 + 20.0) * 8.0 / 100e9;
+    let [links, alone] = [replays.links, replays.alone].map(Span::as_secs_f64);
+    assert!((links - alone - 2.0 * message).abs() < 1e-9, "{links} {alone}");
+    // In turns or one after the other, the link is busy as long.
+    let late = one.seconds().expect("it is done") - links;
+    assert!(late.abs() < 0.01 * links, "{late} of {links}");
+    assert_eq!(replays.no_network, Span::ZERO);
+}
+
+#[test]
+fn a_timeline_tells_when_each_operation_waited_and_when_each_message_came() {
+    let text = of("ring.goal", "[measure]\ntimeline = true\n");
+    let results = run(&text, &[]);
+    assert!(results.timeline);
+    let times = &only(&results).times;
+    assert_eq!(times.iter().map(Vec::len).collect::<Vec<_>>(), [4, 2, 2]);
+    let [calculation, send, waits, last] = times[0][..] else { panic!("four operations") };
+    let micros = |count| roci_units::Instant::ZERO + Span::from_micros(count);
+    assert_eq!((calculation.ready, calculation.began, calculation.left), (micros(0), micros(0), micros(5)));
+    assert_eq!((send.ready, send.left), (micros(5), micros(5)));
+    // It waits from the beginning, for what has gone round.
+    assert_eq!(waits.ready, micros(0));
+    assert_eq!(times[1][0].began, send.came, "the next rank has it when it has come");
+    assert_eq!((waits.began, last.began), (times[2][1].came, times[2][1].came));
+    assert_eq!(last.left, last.began + Span::from_micros(1));
+    assert!(only(&run(&of("ring.goal", ""), &[])).times.iter().all(Vec::is_empty));
 }

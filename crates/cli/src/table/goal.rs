@@ -3,7 +3,7 @@
 use super::{fit, lines, table};
 use crate::format::{number, of_seeds, or_dash, size, time};
 use roci_lab::batch::{GoalSum, Names};
-use roci_lab::results::{CriticalPath, GoalRank, GoalResult, Results};
+use roci_lab::results::{CriticalPath, GoalRank, GoalResult, Replays, Results};
 
 const HEADER: [&str; 11] = [
     "schedule",
@@ -31,7 +31,20 @@ pub(super) fn tables(results: &Results) -> String {
     for it in &results.goals {
         table.add_row(row(it, results));
     }
-    format!("\n{}  {PARTS}\n", lines(&table))
+    let less: String = results.goals.iter().filter_map(|it| with_less(it, results)).collect();
+    format!("\n{}  {PARTS}\n{less}", lines(&table))
+}
+
+/// How long a schedule takes where less is in its way, in a line.
+fn with_less(it: &GoalResult, results: &Results) -> Option<String> {
+    let Replays { links, alone, no_network } = it.replays?;
+    let [links, alone, no_network] = [links, alone, no_network].map(|span| time(span.as_secs_f64()));
+    let name = &results.traffic[it.table].name;
+    let over =
+        it.over_links().map_or_else(String::new, |over| format!(" (it took {} of that)", number(over)));
+    Some(format!(
+        "  {name} takes {links} over a fabric that holds nothing up{over}, {alone} where each message is alone, {no_network} without a network\n"
+    ))
 }
 
 /// The same of several runs: a line for each in each configuration, with means over its seeds.
@@ -50,12 +63,14 @@ pub(super) fn side_by_side(names: &Names<'_>, sums: &[GoalSum<'_>]) -> String {
             of_seeds(sum.overhead.as_ref(), time),
             of_seeds(sum.messages.as_ref(), time),
             of_seeds(sum.over_ideal.as_ref(), number),
+            of_seeds(sum.over_links.as_ref(), number),
         ]));
     }
     format!("\n{}", fit::fitted(&table, first.len()))
 }
 
-const SIDE_BY_SIDE: [&str; 6] = ["done", "time", "computed", "overhead", "on their way", "over ideal"];
+const SIDE_BY_SIDE: [&str; 7] =
+    ["done", "time", "computed", "overhead", "on their way", "over ideal", "over links"];
 
 fn row(it: &GoalResult, results: &Results) -> Vec<String> {
     let GoalRank { operations, undone, sent, sent_bytes, .. } = it.totals();
@@ -118,15 +133,26 @@ mod tests {
         };
         let second = GoalRank { host: 1, operations: 3, end: Some(at(100)), ..GoalRank::default() };
         path.overhead = Span::ZERO;
-        let goal =
-            GoalResult { table: 0, start: at(0), ranks: vec![rank, second], path: Some(path), failed: false };
+        let [links, alone, no_network] = [80, 70, 60].map(Span::from_micros);
+        let goal = GoalResult {
+            table: 0,
+            start: at(0),
+            ranks: vec![rank, second],
+            path: Some(path),
+            replays: Some(Replays { links, alone, no_network }),
+            times: Vec::new(),
+            failed: false,
+        };
         one.goals = vec![goal];
         let text = tables(&one);
         let line = text.lines().find(|line| line.contains("step")).expect("a line");
         for part in ["100.0 us", "60.00 us", "40.00 us", "2.000", "1 on", "7"] {
             assert!(line.contains(part), "{part} in {line}");
         }
+        let less = "step takes 80.00 us over a fabric that holds nothing up (it took 1.250 of that), 70.00 us where each";
+        assert!(text.contains(less), "{text}");
         one.goals[0].path = None;
+        one.goals[0].replays = None;
         one.goals[0].ranks[1].undone = 2;
         one.goals[0].failed = true;
         let text = tables(&one);

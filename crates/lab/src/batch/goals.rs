@@ -2,7 +2,7 @@
 
 use super::Group;
 use crate::figures::statistics::Estimate;
-use crate::results::{CriticalPath, Results};
+use crate::results::{CriticalPath, GoalResult, Results};
 
 /// What a schedule came to in one configuration, over its seeds.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,8 @@ pub struct GoalSum<'a> {
     pub messages: Option<Estimate>,
     /// The last over what these would have taken on an idle network.
     pub over_ideal: Option<Estimate>,
+    /// The time over that on a fabric that holds nothing up.
+    pub over_links: Option<Estimate>,
 }
 
 impl Group {
@@ -42,10 +44,10 @@ impl Group {
 /// Of the schedule at `place` among those of each of `alike`, which is not empty.
 fn sum<'a>(label: &'a str, place: usize, alike: &[&'a Results]) -> GoalSum<'a> {
     let each = || alike.iter().map(|results| &results.goals[place]);
-    let estimate = |value: &dyn Fn(&CriticalPath) -> Option<f64>| {
-        let values = each().map(|it| it.path.as_ref().and_then(value));
-        Estimate::of(&values.collect::<Option<Vec<f64>>>()?)
+    let of_each = |value: &dyn Fn(&GoalResult) -> Option<f64>| {
+        Estimate::of(&each().map(value).collect::<Option<Vec<f64>>>()?)
     };
+    let estimate = |value: &dyn Fn(&CriticalPath) -> Option<f64>| of_each(&|it| value(it.path.as_ref()?));
     GoalSum {
         label,
         name: &alike[0].traffic[alike[0].goals[place].table].name,
@@ -56,5 +58,6 @@ fn sum<'a>(label: &'a str, place: usize, alike: &[&'a Results]) -> GoalSum<'a> {
         overhead: estimate(&|path| Some(path.overhead.as_secs_f64())),
         messages: estimate(&|path| Some(path.messages.as_secs_f64())),
         over_ideal: estimate(&CriticalPath::over_ideal),
+        over_links: of_each(&GoalResult::over_links),
     }
 }

@@ -2,7 +2,7 @@
 //! spreadsheets (RFC 4180).
 
 use super::flows::quoted;
-use crate::results::{CriticalPath, GoalResult, Results};
+use crate::results::{CriticalPath, GoalResult, Replays, Results};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -22,6 +22,16 @@ pub(crate) struct GoalRecord<'a> {
     message_bytes: u64,
     untaken: u64,
     critical_path: Option<PathRecord>,
+    replays: Option<ReplaysRecord>,
+}
+
+/// How long a schedule takes where less is in its way.
+#[derive(Serialize)]
+struct ReplaysRecord {
+    links_s: f64,
+    over_links: Option<f64>,
+    alone_s: f64,
+    no_network_s: f64,
 }
 
 /// What a schedule's time went into.
@@ -68,6 +78,12 @@ impl<'a> GoalRecord<'a> {
             message_bytes: totals.sent_bytes,
             untaken: totals.untaken,
             critical_path: it.path.as_ref().map(PathRecord::new),
+            replays: it.replays.map(|Replays { links, alone, no_network }| ReplaysRecord {
+                links_s: links.as_secs_f64(),
+                over_links: it.over_links(),
+                alone_s: alone.as_secs_f64(),
+                no_network_s: no_network.as_secs_f64(),
+            }),
         }
     }
 }
@@ -172,13 +188,13 @@ mod tests {
                 "late_s": 0.0, "computed_s": 5e-5, "overhead_s": 1e-5, "messages_s": 4e-5, "messages": 1,
                 "ideal_s": 2e-5, "over_ideal": 2.0,
             },
+            "replays": { "links_s": 8e-5, "over_links": 1.25, "alone_s": 7e-5, "no_network_s": 6e-5 },
         });
         assert_eq!(record, expected);
         let mut undone = results;
         undone.goals[0].path = None;
+        undone.goals[0].replays = None;
         let record = serde_json::to_value(GoalRecord::new(&undone.goals[0], &undone)).unwrap();
-        assert!(
-            record["time_s"].is_null() && record["last_rank"].is_null() && record["critical_path"].is_null()
-        );
+        assert!(["time_s", "last_rank", "critical_path", "replays"].iter().all(|key| record[key].is_null()));
     }
 }

@@ -39,6 +39,9 @@ mod rpcs;
 mod run;
 mod tried;
 
+pub(super) use events::all as all_marks;
+pub(super) use lines::Readings;
+
 use crate::batch::Names;
 use crate::results::Results;
 use crate::tune::Tried;

@@ -4,7 +4,7 @@ use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
     CollectiveResult, CriticalPath, Effect, FaultResult, FlowName, FlowResult, FlowStatus, GoalRank,
     GoalResult, HostFigures, HostResult, IdleTimes, Iteration, LinkKind, LinkResult, MachineResult,
-    MachineSample, Op, Outcome, PathLink, PriorityResult, Results, RpcResult, RuleResult, SlowStep,
+    MachineSample, Op, Outcome, PathLink, PriorityResult, Replays, Results, RpcResult, RuleResult, SlowStep,
     SwitchResult, Times, TrafficResult,
 };
 use crate::traffic::goal::Does;
@@ -91,6 +91,7 @@ pub(crate) fn sample() -> Results {
         flows: (0..4).map(flow).collect(),
         switches: ["root", "leaf2"].map(switch).into(),
         several_nics: false,
+        timeline: false,
         hosts: ["rx", "s0", "s1", "s2", "s3"].map(host).into(),
         links: Vec::new(),
         controls: vec!["dcqcn preset=sigcomm15".into()],
@@ -195,7 +196,20 @@ pub(crate) fn with_goal() -> Results {
         ],
     };
     let ranks = vec![sender, receiver];
-    let one = GoalResult { table: 0, start: Instant::ZERO, ranks, path: Some(path), failed: false };
+    let replays = Replays {
+        links: Span::from_micros(80),
+        alone: Span::from_micros(70),
+        no_network: Span::from_micros(60),
+    };
+    let one = GoalResult {
+        table: 0,
+        start: Instant::ZERO,
+        ranks,
+        path: Some(path),
+        replays: Some(replays),
+        times: Vec::new(),
+        failed: false,
+    };
     Results { goals: vec![one], ..sample() }
 }
 

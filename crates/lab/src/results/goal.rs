@@ -15,8 +15,40 @@ pub struct GoalResult {
     pub ranks: Vec<GoalRank>,
     /// What the end was waited for; `None` where not all operations are done.
     pub path: Option<CriticalPath>,
+    /// How long it takes where less is in its way; `None` where it did not come to its end.
+    pub replays: Option<Replays>,
+    /// When what happened to each operation of each rank, where the run was to have a timeline; else empty.
+    pub times: Vec<Vec<OperationTimes>>,
     /// Whether it was given up, as one of its queue pairs failed.
     pub failed: bool,
+}
+
+/// When what happened to an operation; [`Instant::NEVER`] stands for what did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationTimes {
+    /// What it does.
+    pub does: Does,
+    /// The CPU that does it.
+    pub cpu: u8,
+    /// When it waited for no other operation any more.
+    pub ready: Instant,
+    /// When its CPU began with it; of a receive that waits, when its message had come.
+    pub began: Instant,
+    /// When its CPU was done with it.
+    pub left: Instant,
+    /// When the message of a send had come.
+    pub came: Instant,
+}
+
+/// How long a schedule takes, its ranks beginning as they did, where less is in its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replays {
+    /// Over a fabric that holds nothing up: messages share the links of the NICs at both ends alone, one after the other.
+    pub links: Span,
+    /// Each message takes what it takes alone on an idle network.
+    pub alone: Span,
+    /// Messages take no time.
+    pub no_network: Span,
 }
 
 /// What one rank did.
@@ -131,6 +163,12 @@ impl GoalResult {
     /// How long it took, in seconds; `None` where it was not done.
     pub fn seconds(&self) -> Option<f64> {
         self.path.as_ref().map(|path| path.time.as_secs_f64())
+    }
+
+    /// Its time over that on a fabric that holds nothing up; `None` where it was not done, or would have taken no time.
+    pub fn over_links(&self) -> Option<f64> {
+        let links = self.replays.filter(|replays| !replays.links.is_zero())?.links;
+        Some(self.seconds()? / links.as_secs_f64())
     }
 
     /// Of all ranks: operations, those not done, messages sent, and their octets.

@@ -16,6 +16,8 @@ pub struct Measure {
     pub receivers: bool,
     /// Whether the time series is written as text too.
     pub series_csv: bool,
+    /// Whether what happened when is written for a viewer of traces.
+    pub timeline: bool,
     /// Whether ports count by priority; `None`: where several are known to be in use.
     pub priorities: Option<bool>,
 }
@@ -27,6 +29,7 @@ impl Default for Measure {
             pcap: Vec::new(),
             receivers: false,
             series_csv: false,
+            timeline: false,
             priorities: None,
         }
     }
@@ -48,7 +51,8 @@ impl Measure {
         };
         let receivers = table.flag("receivers")?.unwrap_or(default.receivers);
         let series_csv = table.flag("series_csv")?.unwrap_or(default.series_csv);
+        let timeline = table.flag("timeline")?.unwrap_or(default.timeline);
         let priorities = table.flag("priorities")?;
-        Ok(Self { sample, pcap, receivers, series_csv, priorities })
+        Ok(Self { sample, pcap, receivers, series_csv, timeline, priorities })
     }
 }

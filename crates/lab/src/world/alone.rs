@@ -1,6 +1,7 @@
 //! The least time that a collective takes, or a chain of messages of a schedule: on an idle network, with nothing in its way but itself.
 
 use super::Simulation;
+use super::driver::Trip;
 use super::path::{Arrival, Paths};
 use super::profile::Profiles;
 use crate::results::{CollectiveResult, GoalResult, LinkKind};
@@ -55,26 +56,31 @@ impl Simulation<'_> {
 
     /// What became of the schedules.
     pub(super) fn goals(&mut self) -> Vec<GoalResult> {
-        let Fabric { net, nics } = &self.fabric;
-        let driver = &nics.application;
+        let Fabric { net, nics } = &mut self.fabric;
+        let driver = &mut nics.application;
         let mut results = driver.goals.results();
         for result in &mut results {
             let Some(path) = &mut result.path else { continue };
+            let ends = driver.goals.ends(result.table);
             // Many are of one queue pair and length.
-            let mut known = BTreeMap::new();
+            let mut known = vec![BTreeMap::new(); ends.len()];
+            let mut trip = |line: u32, size| {
+                *known[line as usize].entry(size).or_insert_with(|| {
+                    let [from, to] = ends[line as usize];
+                    let mtu = driver.profiles.mtu(from, to);
+                    let Arrival { ends, busy, time, taken, .. } =
+                        self.paths.arrival(net, from, to, size, mtu);
+                    let acknowledged = self.paths.acknowledged(net, from, to, size, mtu);
+                    Trip { ends, busy, time, taken, acknowledged }
+                })
+            };
             for link in path.links.iter_mut().filter(|link| link.kind.is_message()) {
                 let (Some(line), Does::Send { size, .. }) = (link.line, link.does) else { continue };
-                let is_answered = link.kind == LinkKind::Acknowledged;
-                link.ideal = *known.entry((line, size, is_answered)).or_insert_with(|| {
-                    let [from, to] = driver.goals.ends(result.table, line);
-                    let mtu = driver.profiles.mtu(from, to);
-                    if is_answered {
-                        return self.paths.acknowledged(net, from, to, size, mtu);
-                    }
-                    self.paths.arrival(net, from, to, size, mtu).time
-                });
+                let Trip { time, acknowledged, .. } = trip(line, size);
+                link.ideal = if link.kind == LinkKind::Acknowledged { acknowledged } else { time };
                 path.ideal += link.ideal;
             }
+            result.replays = driver.goals.replay(result.table, &mut trip);
         }
         results
     }

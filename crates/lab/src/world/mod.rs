@@ -174,7 +174,7 @@ impl<'a> Simulation<'a> {
         fabric.nics.application.collectives =
             Collectives::new(&traffic, &scenario.topology.homes, &setting.jitter_max(), seed);
         let Simulated { hosts, application, .. } = &mut fabric.nics;
-        application.goals = Goals::new(&traffic, &setting.jitter_max(), seed);
+        application.goals = Goals::new(&traffic, &setting.jitter_max(), seed, scenario.measure.timeline);
         application.rpcs = Rpcs::new(scenario, hosts, |host| application.profiles.key(host));
         Ok(Self {
             scenario,
@@ -464,6 +464,7 @@ impl<'a> Simulation<'a> {
             links: links::results(net, graph),
             hosts,
             several_nics: !self.scenario.topology.homes.is_none(),
+            timeline: self.scenario.measure.timeline,
             controls,
             programs,
             faults,

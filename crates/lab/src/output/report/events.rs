@@ -14,7 +14,8 @@ pub(super) fn marks(results: &Results) -> Vec<Mark> {
     marks
 }
 
-fn all(results: &Results) -> Vec<Mark> {
+/// All of them.
+pub(crate) fn all(results: &Results) -> Vec<Mark> {
     let end = results.simulated;
     let seconds = |at: Instant| at.as_secs_f64();
     let reached = results.rules.iter().filter(|rule| rule.from < end);

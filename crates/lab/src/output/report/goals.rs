@@ -4,9 +4,10 @@ use super::by_table::{self, Figure, Kind};
 use super::page::{Cell, Section, Table, Unit};
 use super::{Run, named};
 use crate::batch::Names;
-use crate::results::{CriticalPath, GoalRank, GoalResult, Results};
+use crate::results::{CriticalPath, GoalRank, GoalResult, Replays, Results};
+use roci_units::Span;
 
-const FIGURES: [(&str, Unit); 11] = [
+const FIGURES: [(&str, Unit); 15] = [
     ("ranks", Unit::Count),
     ("operations", Unit::Count),
     ("not done", Unit::Count),
@@ -18,12 +19,17 @@ const FIGURES: [(&str, Unit); 11] = [
     ("overhead", Unit::Time),
     ("on their way", Unit::Time),
     ("over ideal", Unit::Factor),
+    ("by links alone", Unit::Time),
+    ("over that", Unit::Factor),
+    ("each message alone", Unit::Time),
+    ("no network", Unit::Time),
 ];
 
 /// Under [`FIGURES`].
-fn figures(it: &GoalResult) -> [Cell; 11] {
+fn figures(it: &GoalResult) -> [Cell; 15] {
     let GoalRank { operations, undone, sent, sent_bytes, .. } = it.totals();
     let of_path = |value: fn(&CriticalPath) -> f64| Cell::from(it.path.as_ref().map(value));
+    let of_replay = |value: fn(&Replays) -> Span| Cell::from(it.replays.map(|it| value(&it).as_secs_f64()));
     [
         it.ranks.len().into(),
         operations.into(),
@@ -36,10 +42,14 @@ fn figures(it: &GoalResult) -> [Cell; 11] {
         of_path(|path| path.overhead.as_secs_f64()),
         of_path(|path| path.messages.as_secs_f64()),
         it.path.as_ref().and_then(CriticalPath::over_ideal).into(),
+        of_replay(|replays| replays.links),
+        it.over_links().into(),
+        of_replay(|replays| replays.alone),
+        of_replay(|replays| replays.no_network),
     ]
 }
 
-const KIND: Kind<GoalResult, 11> = Kind {
+const KIND: Kind<GoalResult, 15> = Kind {
     of: |results| &results.goals,
     place: |it| it.table,
     heading: "schedule",
@@ -48,7 +58,9 @@ const KIND: Kind<GoalResult, 11> = Kind {
 };
 
 const NOTE: &str = "The time is that of a chain in which each operation waited for the one before it: a rank that began late, calculation, what CPUs \
-                    had to do with messages, and messages on their way, over what these would have taken on an idle network.";
+                    had to do with messages, and messages on their way, over what these would have taken on an idle network. Behind these: how long \
+                    the schedule takes over a fabric that holds nothing up, where messages share the links of the NICs at both ends alone; where \
+                    each message takes what it takes alone; and where it takes no time.";
 
 /// What each schedule came to in each configuration, over its seeds.
 pub(super) fn means<'a>(names: &Names<'a>, runs: &[Run<'a>]) -> Section {
@@ -94,11 +106,12 @@ pub(super) fn csv_columns(runs: &[Run<'_>]) -> Vec<(String, Vec<Cell>)> {
 }
 
 /// What `comparison.csv` has of a schedule.
-const CSV: [Figure<GoalResult>; 4] = [
+const CSV: [Figure<GoalResult>; 5] = [
     ("goal_s", |it| it.seconds().into()),
     ("goal_computed_s", |it| it.path.as_ref().map(|path| path.computed.as_secs_f64()).into()),
     ("goal_messages_s", |it| it.path.as_ref().map(|path| path.messages.as_secs_f64()).into()),
     ("goal_over_ideal", |it| it.path.as_ref().and_then(CriticalPath::over_ideal).into()),
+    ("goal_over_links", |it| it.over_links().into()),
 ];
 
 #[cfg(test)]
@@ -120,11 +133,14 @@ mod tests {
         let csv = csv_of_runs(&runs);
         let mut lines = csv.lines();
         assert!(
-            lines.next().unwrap().ends_with(",goal_s,goal_computed_s,goal_messages_s,goal_over_ideal"),
+            lines
+                .next()
+                .unwrap()
+                .ends_with(",goal_s,goal_computed_s,goal_messages_s,goal_over_ideal,goal_over_links"),
             "{csv}"
         );
-        assert!(lines.next().unwrap().ends_with(",0.0001,0.00005,0.00004,2"), "{csv}");
-        assert!(lines.next().unwrap().ends_with(",,,,"), "{csv}");
+        assert!(lines.next().unwrap().ends_with(",0.0001,0.00005,0.00004,2,1.25"), "{csv}");
+        assert!(lines.next().unwrap().ends_with(",,,,,"), "{csv}");
         assert!(!csv_of_runs(&runs[1..]).contains("goal_s"));
     }
 }

@@ -31,6 +31,12 @@ pub static MEASURE: Section = section(
             "Whether the time series is written as `series.csv` too, for tools that read no Parquet.",
         ),
         key(
+            "timeline",
+            "true or false",
+            "`false`",
+            "Whether what happened when is written as [`timeline.json`](output.md#timelinejson), for Perfetto.",
+        ),
+        key(
             "priorities",
             "true or false",
             "`true` where several are known to be in use",

@@ -294,6 +294,12 @@ pub static GOAL: Section = section(
             "`\"pair\"`",
             "What has a queue pair of its own, on which messages go one behind the other: each pair of ranks that send, or each of their tags.",
         ),
+        key(
+            "replays",
+            "true or false",
+            "`true`",
+            "Whether it is found out how long the schedule takes where less is in its way ([`replays`](output.md#goals)). That takes about as long as the run where messages have a packet each, and next to nothing where they are long.",
+        ),
         key("start", DELAY, "`\"0s\"`", "When the ranks begin."),
         key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority of its data."),
         key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),

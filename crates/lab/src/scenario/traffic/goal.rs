@@ -49,6 +49,7 @@ impl Reading<'_> {
         goal.unit = table.span("calc_unit")?.unwrap_or(goal.unit);
         goal.overhead = table.span("overhead")?.unwrap_or(goal.overhead);
         goal.eager = table.bytes("eager", 0..=u64::MAX)?.unwrap_or(goal.eager);
+        goal.replays = table.flag("replays")?.unwrap_or(goal.replays);
         goal.start = self.start(table)?;
         Ok(Traffic::Goal(goal))
     }

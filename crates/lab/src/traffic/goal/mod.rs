@@ -240,6 +240,8 @@ pub struct Goal {
     pub overhead: Span,
     /// A send of at most so many octets is done when it has been posted, a longer one when it has been acknowledged.
     pub eager: Bytes,
+    /// Whether it is found out how long it takes where less is in its way.
+    pub replays: bool,
     /// When the first operations begin.
     pub start: Instant,
     /// Priority and control. Its messages are WRITEs with immediate.
@@ -275,6 +277,7 @@ impl Goal {
             unit: Span::from_nanos(1),
             overhead: Span::ZERO,
             eager: EAGER,
+            replays: true,
             start: Instant::ZERO,
             common,
             by_tag,

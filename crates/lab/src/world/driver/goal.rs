@@ -3,12 +3,15 @@
 //! The immediate of a message is the number of its send in its rank; so nothing else is kept of it.
 
 mod ranks;
+mod replay;
 
 use super::{Driver, at};
-use crate::results::goal::GoalResult;
+use crate::results::goal::{GoalResult, Replays};
 use crate::traffic::goal::{Does, Goal, Line};
 use crate::traffic::{Job, JobId, Traffic, jobs};
 use ranks::{Effect, Ranks};
+pub(in crate::world) use replay::Trip;
+use replay::{Shared, play};
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_nic::Host;
@@ -30,11 +33,15 @@ pub(in crate::world) struct Goals {
     groups: Vec<Option<Box<Group>>>,
     /// When ranks begin and CPUs are done: when, which table, which rank and which CPU.
     due: BinaryHeap<Reverse<(Instant, u32, u32, u32)>>,
+    /// What ranks want done, empty between any two of these.
+    effects: Vec<Effect>,
 }
 
 /// One schedule under way.
 struct Group {
     ranks: Ranks,
+    /// When each of them begins.
+    begins: Vec<Instant>,
     /// Of each queue pair what is under way.
     wires: Vec<Wire>,
     /// Of each the place among the flows that are alive.
@@ -65,19 +72,23 @@ impl Wire {
 }
 
 impl Goals {
-    /// Those of `traffic`, whose ranks on each host begin up to `jitter_max` late.
-    pub(in crate::world) fn new(traffic: &[Traffic], jitter_max: &[Span], seed: u64) -> Self {
+    /// Those of `traffic`, whose ranks on each host begin up to `jitter_max` late. With `timeline` they note what happens when.
+    pub(in crate::world) fn new(traffic: &[Traffic], jitter_max: &[Span], seed: u64, timeline: bool) -> Self {
         let mut goals = Self::default();
         for (table, traffic) in (0u32..).zip(traffic) {
             let Traffic::Goal(spec) = traffic else {
                 goals.groups.push(None);
                 continue;
             };
-            let group = Group::new(spec, &jobs::hosts_of_ranks(spec, seed, table));
+            let mut group = Group::new(spec, &jobs::hosts_of_ranks(spec, seed, table));
+            if timeline {
+                group.ranks.note_times();
+            }
             let mut jitter = Random::new(seed, JITTER_STREAMS + u64::from(table));
             for rank in (0..).take(spec.hosts.len()) {
                 let most = jitter_max[at(group.ranks.host(rank))];
                 let late = Span::from_ps(jitter.below(most.as_ps().saturating_add(1)));
+                group.begins.push(spec.start + late);
                 goals.due.push(Reverse((spec.start + late, table, rank, BEGIN)));
             }
             goals.groups.push(Some(Box::new(group)));
@@ -109,14 +120,37 @@ impl Goals {
             start: group.ranks.spec.start,
             ranks: group.ranks.results(),
             path: group.ranks.critical_path(),
+            replays: None,
+            times: group.ranks.times(),
             failed: group.failed,
         });
         results.collect()
     }
 
-    /// The NICs at the ends of a queue pair of a table.
-    pub(in crate::world) fn ends(&self, table: usize, line: u32) -> [HostId; 2] {
-        self.groups[table].as_ref().map_or_else(Default::default, |group| group.wires[line as usize].ends)
+    /// How long the schedule of a table takes where less is in its way, if it comes to its end there; `trip` knows the way of so many
+    /// octets by a queue pair on an idle network. `None` where that is not asked for, too. What was known of its ranks is known no more.
+    pub(in crate::world) fn replay(
+        &mut self,
+        table: usize,
+        trip: &mut dyn FnMut(u32, u64) -> Trip,
+    ) -> Option<Replays> {
+        let group = self.groups[table].as_mut().filter(|group| group.ranks.spec.replays)?;
+        let mut time = |shared, trip: &mut dyn FnMut(u32, u64) -> Trip| {
+            group.ranks.start_anew();
+            play(&mut group.ranks, &group.begins, shared, trip);
+            group.ranks.time()
+        };
+        Some(Replays {
+            links: time(Shared::Links, trip)?,
+            alone: time(Shared::Nothing, trip)?,
+            no_network: time(Shared::Nothing, &mut |_, _| Trip::default())?,
+        })
+    }
+
+    /// The NICs at the ends of each queue pair of a table.
+    pub(in crate::world) fn ends(&self, table: usize) -> Vec<[HostId; 2]> {
+        let wires = self.groups[table].iter().flat_map(|group| &group.wires);
+        wires.map(|wire| wire.ends).collect()
     }
 
     /// The ranks that wait for messages in schedules of which nothing is under way: of each rank the first receive, with its host.
@@ -156,6 +190,7 @@ impl Group {
             |line: &Line| Wire { coming: line.messages, unacknowledged: line.messages, ..Wire::default() };
         Self {
             ranks: Ranks::new(spec, hosts),
+            begins: Vec::new(),
             wires: spec.lines().iter().map(wire).collect(),
             places: vec![0; spec.lines().len()],
             failed: false,
@@ -189,7 +224,9 @@ impl Driver {
     ) {
         let before = self.goals.next();
         let mut senders = BTreeSet::new();
-        for effect in group.ranks.take_effects() {
+        let mut effects = std::mem::take(&mut self.goals.effects);
+        group.ranks.take_effects(&mut effects);
+        for effect in effects.drain(..) {
             match effect {
                 Effect::Busy { until, rank, cpu } => self.goals.due.push(Reverse((until, table, rank, cpu))),
                 Effect::Post { rank, operation } => {
@@ -197,6 +234,7 @@ impl Driver {
                 }
             }
         }
+        self.goals.effects = effects;
         for nic in senders.into_iter().filter(|nic| Some(*nic) != heard) {
             hosts[at(nic)].poke(net, nic);
         }

@@ -1,8 +1,8 @@
 //! The ranks of a GOAL schedule: what may begin, what its CPUs do, and which message a receive takes. Of a network they know nothing but
 //! when messages come.
 
-use crate::results::goal::{CriticalPath, GoalRank, LinkKind, PathLink};
-use crate::traffic::goal::{Does, Goal};
+use crate::results::goal::{CriticalPath, GoalRank, LinkKind, OperationTimes, PathLink};
+use crate::traffic::goal::{Does, Goal, Rank};
 use roci_fabric::packet::HostId;
 use roci_units::{Instant, Span};
 use std::cmp::Reverse;
@@ -108,6 +108,42 @@ struct State {
     free: VecDeque<u32>,
     undone: u32,
     told: GoalRank,
+    /// Of each operation when it waited for no other any more, and of sends when their messages had come; empty where no times are noted.
+    ready_at: Vec<Instant>,
+    came_at: Vec<Instant>,
+}
+
+impl State {
+    /// A rank on `host` that has done nothing yet, in the memory of another.
+    fn new(rank: &Rank, host: HostId, other: Self) -> Self {
+        let operations = rank.operations();
+        let count = operations.len();
+        let Self { mut needs, mut began, mut done, mut by, .. } = other;
+        needs.clear();
+        needs.extend(operations.iter().map(|operation| operation.needs));
+        for times in [&mut began, &mut done] {
+            times.clear();
+            times.resize(count, Instant::NEVER);
+        }
+        by.clear();
+        by.resize(count, By::Begin);
+        Self {
+            needs,
+            began,
+            done,
+            by,
+            cpus: vec![Cpu::default(); rank.cpus()],
+            undone: u32::try_from(count).unwrap_or(u32::MAX),
+            unexpected: Unexpected {
+                takes_any: operations.iter().any(
+                    |it| matches!(it.does, Does::Recv { from, tag, .. } if from.is_none() || tag.is_none()),
+                ),
+                ..Unexpected::default()
+            },
+            told: GoalRank { host: host.0, operations: count as u64, ..GoalRank::default() },
+            ..Self::default()
+        }
+    }
 }
 
 /// All ranks of one table.
@@ -123,28 +159,41 @@ pub(super) struct Ranks {
 impl Ranks {
     /// Those of `spec`, with their hosts.
     pub(super) fn new(spec: &Goal, hosts: &[HostId]) -> Self {
-        let state = |(rank, host): (&crate::traffic::goal::Rank, &HostId)| {
-            let operations = rank.operations();
-            let count = operations.len();
-            State {
-                needs: operations.iter().map(|operation| operation.needs).collect(),
-                began: vec![Instant::NEVER; count],
-                done: vec![Instant::NEVER; count],
-                by: vec![By::Begin; count],
-                cpus: vec![Cpu::default(); rank.cpus()],
-                undone: u32::try_from(count).unwrap_or(u32::MAX),
-                unexpected: Unexpected {
-                    takes_any: operations.iter().any(|it| {
-                        matches!(it.does, Does::Recv { from, tag, .. } if from.is_none() || tag.is_none())
-                    }),
-                    ..Unexpected::default()
-                },
-                told: GoalRank { host: host.0, operations: count as u64, ..GoalRank::default() },
-                ..State::default()
-            }
-        };
-        let states: Vec<State> = spec.schedule.ranks.iter().zip(hosts).map(state).collect();
+        let ranks = spec.schedule.ranks.iter().zip(hosts);
+        let states = ranks.map(|(rank, host)| State::new(rank, *host, State::default())).collect();
         Self { spec: spec.clone(), states, undone: spec.schedule.operations(), effects: Vec::new() }
+    }
+
+    /// Makes them such as have done nothing yet.
+    pub(super) fn start_anew(&mut self) {
+        for (state, rank) in self.states.iter_mut().zip(&self.spec.schedule.ranks) {
+            let before = std::mem::take(state);
+            *state = State::new(rank, HostId(before.told.host), before);
+        }
+        self.undone = self.spec.schedule.operations();
+        self.effects.clear();
+    }
+
+    /// From now on it is noted what happens when.
+    pub(super) fn note_times(&mut self) {
+        for state in &mut self.states {
+            state.ready_at = vec![Instant::NEVER; state.done.len()];
+            state.came_at = state.ready_at.clone();
+        }
+    }
+
+    /// What was noted, by ranks; nothing where that was not asked for.
+    pub(super) fn times(&self) -> Vec<Vec<OperationTimes>> {
+        let of_rank = |(rank, state): (u32, &State)| {
+            let of = |(operation, (ready, came)): (u32, (&Instant, &Instant))| {
+                let ((does, cpu), began) = (self.does(rank, operation), state.began[operation as usize]);
+                let left =
+                    if began == Instant::NEVER { began } else { began + self.duration(rank, operation) };
+                OperationTimes { does, cpu, ready: *ready, began, left, came: *came }
+            };
+            (0..).zip(state.ready_at.iter().zip(&state.came_at)).map(of).collect()
+        };
+        (0..).zip(&self.states).map(of_rank).collect()
     }
 
     /// The host of a rank.
@@ -160,9 +209,9 @@ impl Ranks {
         }
     }
 
-    /// What is to be done since this was asked last.
-    pub(super) fn take_effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.effects)
+    /// Adds what is to be done since this was asked last.
+    pub(super) fn take_effects(&mut self, to: &mut Vec<Effect>) {
+        to.append(&mut self.effects);
     }
 
     /// A rank begins.
@@ -233,6 +282,7 @@ impl Ranks {
 
     /// An operation waits for no other any more.
     fn ready(&mut self, now: Instant, rank: u32, operation: u32) {
+        note(&mut self.states[rank as usize].ready_at, now, operation);
         let (Does::Recv { from, tag, .. }, _) = self.does(rank, operation) else {
             return self.queue(now, rank, operation);
         };
@@ -248,12 +298,15 @@ impl Ranks {
 
     /// A message has come: the receive that it is for is the CPU's business now, or there is none yet.
     fn take_in(&mut self, now: Instant, from: u32, operation: u32) {
+        note(&mut self.states[from as usize].came_at, now, operation);
         let (to, tag, size) = self.message(from, operation);
         let state = &mut self.states[to as usize];
         state.told.received += 1;
         state.told.received_bytes += size;
-        let fronts =
-            keys(from, tag).into_iter().filter_map(|key| Some((*state.posted.get(&key)?.front()?, key)));
+        // Four searches for each message were a third of what ranks cost.
+        let keys = keys(from, tag);
+        let asked = if state.unexpected.takes_any { &keys[..] } else { &keys[..1] };
+        let fronts = asked.iter().filter_map(|key| Some((*state.posted.get(key)?.front()?, *key)));
         if let Some((_, key)) = fronts.min()
             && let Some((_, receive)) = pop(&mut state.posted, key)
         {
@@ -372,8 +425,8 @@ impl Ranks {
         (0..).zip(&self.states).filter_map(of_rank).collect()
     }
 
-    /// What the operation that was done last waited for, and so on back to the beginning; `None` where some are not done.
-    pub(super) fn critical_path(&self) -> Option<CriticalPath> {
+    /// The operation that was done last, with when and by which rank; `None` where some are not done.
+    fn last(&self) -> Option<(Instant, u32, u32)> {
         if self.undone > 0 {
             return None;
         }
@@ -382,8 +435,17 @@ impl Ranks {
             last.map(|(operation, done)| (*done, rank, operation))
         };
         // Of several that were done last the first.
-        let lasts = (0..).zip(&self.states).filter_map(of_rank);
-        let (end, mut rank, mut operation) = lasts.min_by_key(|(done, ..)| Reverse(*done))?;
+        (0..).zip(&self.states).filter_map(of_rank).min_by_key(|(done, ..)| Reverse(*done))
+    }
+
+    /// From the table's start until all is done; `None` where it is not.
+    pub(super) fn time(&self) -> Option<Span> {
+        self.last().map(|(end, ..)| end.since(self.spec.start))
+    }
+
+    /// What the operation that was done last waited for, and so on back to the beginning; `None` where some are not done.
+    pub(super) fn critical_path(&self) -> Option<CriticalPath> {
+        let (end, mut rank, mut operation) = self.last()?;
         let mut path = CriticalPath { time: end.since(self.spec.start), ..CriticalPath::default() };
         // When the operation was over for the one behind it.
         let mut until = end;
@@ -432,6 +494,13 @@ impl Ranks {
             _ => None,
         };
         PathLink { kind, from, to, rank, operation, does, line, ideal: Span::ZERO }
+    }
+}
+
+/// Notes when something happened to an operation, where times are noted.
+fn note(times: &mut [Instant], now: Instant, operation: u32) {
+    if let Some(time) = times.get_mut(operation as usize) {
+        *time = now;
     }
 }
 

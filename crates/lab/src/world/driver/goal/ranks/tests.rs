@@ -1,22 +1,12 @@
-//! The ranks over a network that takes the same time for each message.
+//! The ranks over a network that takes the same time for each message, and over such as hold up less than another.
 
+use super::super::replay::{Shared, Trip, play};
 use super::*;
 use crate::traffic::goal::{Schedule, tests_support::written};
 use crate::traffic::spec::Common;
 use proptest::prelude::*;
 use roci_units::Bytes;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
-
-/// What happens outside of the ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    Begin(u32),
-    CpuDone(u32, u32),
-    Came(u32, u32),
-    Acknowledged(u32, u32),
-}
 
 const fn ns(nanos: u64) -> Span {
     Span::from_nanos(nanos)
@@ -34,33 +24,9 @@ fn spec(text: &str) -> Goal {
 
 /// Runs a schedule to its end, or as far as it goes; messages take `latency`, and so do acknowledgements.
 fn run(spec: &Goal, latency: Span) -> Ranks {
+    let trip = Trip { time: latency, acknowledged: latency * 2, ..Trip::default() };
     let mut ranks = Ranks::new(spec, &spec.hosts);
-    let mut events = BinaryHeap::new();
-    let mut order = 0;
-    let mut add = |events: &mut BinaryHeap<_>, at: Instant, event: Event| {
-        order += 1;
-        events.push(Reverse((at, order, event)));
-    };
-    for rank in (0..).take(spec.hosts.len()) {
-        add(&mut events, spec.start, Event::Begin(rank));
-    }
-    while let Some(Reverse((now, _, event))) = events.pop() {
-        match event {
-            Event::Begin(rank) => ranks.begin(now, rank),
-            Event::CpuDone(rank, cpu) => ranks.cpu_done(now, rank, cpu),
-            Event::Came(from, operation) => ranks.came(now, from, operation),
-            Event::Acknowledged(rank, operation) => ranks.acknowledged(now, rank, operation),
-        }
-        for effect in ranks.take_effects() {
-            match effect {
-                Effect::Busy { until, rank, cpu } => add(&mut events, until, Event::CpuDone(rank, cpu)),
-                Effect::Post { rank, operation } => {
-                    add(&mut events, now + latency, Event::Came(rank, operation));
-                    add(&mut events, now + latency * 2, Event::Acknowledged(rank, operation));
-                }
-            }
-        }
-    }
+    play(&mut ranks, &vec![spec.start; spec.hosts.len()], Shared::Nothing, &mut |_, _| trip);
     ranks
 }
 
@@ -70,7 +36,7 @@ fn done(ranks: &Ranks, rank: usize, operation: usize) -> Instant {
 }
 
 fn time(ranks: &Ranks) -> Span {
-    ranks.critical_path().expect("all is done").time
+    ranks.time().expect("all is done")
 }
 
 /// A barrier by dissemination among sixteen: in round r each sends to the one 2^r behind it and waits for the one 2^r before it.
@@ -197,6 +163,72 @@ fn computation_can_be_left_out() {
     spec.unit = Span::ZERO;
     let ranks = run(&spec, Span::ZERO);
     assert_eq!((ranks.undone, time(&ranks)), (0, Span::ZERO));
+}
+
+/// The time of `spec` where each message keeps the links at both ends busy for `busy` and takes `time`.
+fn shared(spec: &Goal, shared: Shared, busy: Span, time: Span) -> Span {
+    let mut ranks = Ranks::new(spec, &spec.hosts);
+    let begins = vec![spec.start; spec.hosts.len()];
+    play(&mut ranks, &begins, shared, &mut |line, _| {
+        let line = spec.lines()[line as usize];
+        let ends = [line.from, line.to].map(|rank| spec.hosts[rank as usize]);
+        Trip { ends, busy, time, taken: busy, acknowledged: time * 2 }
+    });
+    ranks.time().expect("all is done")
+}
+
+#[test]
+fn messages_share_the_links_at_both_ends_and_nothing_else_of_a_fabric_that_holds_nothing_up() {
+    // Three send to one, which then sends to all of them.
+    let incast = spec(
+        "num_ranks 4\nrank 0 {\na: recv 8b from 1\nb: recv 8b from 2\nc: recv 8b from 3\nx: send 8b to 1\ny: send 8b to 2\nz: send 8b to 3\n\
+         x requires a\nx requires b\nx requires c\ny requires x\nz requires y\n}\n\
+         rank 1 {\nsend 8b to 0\nrecv 8b from 0\n}\nrank 2 {\nsend 8b to 0\nrecv 8b from 0\n}\nrank 3 {\nsend 8b to 0\nrecv 8b from 0\n}\n",
+    );
+    let time = |of| shared(&incast, of, ns(100), ns(130));
+    // Each waits for those before it on the link into rank 0, and then on the one out of it.
+    assert_eq!(time(Shared::Links), ns(2 * (3 * 100 + 30)));
+    assert_eq!(time(Shared::Nothing), ns(2 * 130));
+    // Two pairs have nothing to do with one another.
+    let pairs = spec(
+        "num_ranks 4\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\nrank 2 {\nsend 8b to 3\n}\nrank 3 {\nrecv 8b from 2\n}\n",
+    );
+    assert_eq!(shared(&pairs, Shared::Links, ns(100), ns(130)), ns(130));
+}
+
+#[test]
+fn a_link_takes_messages_in_the_order_in_which_they_reach_it() {
+    // Rank 1's message is posted first but has a long way; rank 2's comes before it, and is not held up by it.
+    let two = spec(
+        "num_ranks 3\nrank 0 {\nrecv 8b from 1\nr: recv 8b from 2\nc: calc 1000 cpu 1\nc requires r\n}\nrank 1 {\nsend 8b to 0\n}\n\
+         rank 2 {\nc: calc 10\ns: send 8b to 0\ns requires c\n}\n",
+    );
+    let mut ranks = Ranks::new(&two, &two.hosts);
+    play(&mut ranks, &[Instant::ZERO; 3], Shared::Links, &mut |line, _| {
+        let from = two.lines()[line as usize].from;
+        let time = if from == 1 { ns(500) } else { ns(120) };
+        Trip {
+            ends: [HostId(u16::try_from(from).expect("few")), HostId(0)],
+            busy: ns(100),
+            time,
+            taken: ns(100),
+            acknowledged: time,
+        }
+    });
+    assert_eq!([0, 1].map(|it| done(&ranks, 0, it)), [at(500), at(130)]);
+    assert_eq!(ranks.time(), Some(ns(1130)));
+}
+
+#[test]
+fn ranks_start_anew_as_if_nothing_had_been() {
+    let spec = spec_with_late_receiver();
+    let mut ranks = run(&spec, ns(100));
+    let before = (ranks.time(), ranks.results());
+    ranks.start_anew();
+    assert_eq!(ranks.time(), None);
+    let trip = Trip { time: ns(100), acknowledged: ns(200), ..Trip::default() };
+    play(&mut ranks, &[Instant::ZERO; 3], Shared::Nothing, &mut |_, _| trip);
+    assert_eq!((ranks.time(), ranks.results()), before);
 }
 
 #[test]

@@ -1,0 +1,280 @@
+//! `timeline.json`: what happened when, in the Trace Event Format, for Perfetto (ui.perfetto.dev) and chrome://tracing.
+//!
+//! Each rank of a schedule is a process with a thread for each CPU; each collective and each table of other traffic is one too, and so is
+//! the network, with its faults, the deepest queues and all goodput.
+
+use super::report::{Readings, all_marks};
+use crate::results::series::Metric;
+use crate::results::{FlowStatus, GoalResult, OperationTimes, Results, TrafficResult};
+use crate::traffic::goal::Does;
+use roci_units::{Instant, Span};
+use std::fmt::{Display, Write as _};
+use std::io::{self, Write};
+
+/// Writes the timeline of `results`.
+///
+/// # Errors
+/// What `out` answers.
+pub(crate) fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
+    writeln!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+    let mut timeline = Timeline { out, process: 0, pair: 0, line: String::new(), is_first: true };
+    timeline.network(results)?;
+    for (table, traffic) in results.traffic.iter().enumerate() {
+        if let Some(goal) = results.goals.iter().find(|goal| goal.table == table) {
+            timeline.schedule(results, traffic, goal)?;
+        } else if results.collectives.iter().any(|it| it.table == table) {
+            timeline.collective(results, traffic, table)?;
+        } else {
+            timeline.flows(results, traffic)?;
+        }
+    }
+    writeln!(out, "\n]}}")
+}
+
+/// From when until when.
+#[derive(Clone, Copy)]
+struct Range {
+    from: Instant,
+    until: Instant,
+}
+
+/// The file in the making.
+struct Timeline<'a, W> {
+    out: &'a mut W,
+    /// The process that events belong to.
+    process: u32,
+    /// The last pair of events that are the beginning and the end of something.
+    pair: u64,
+    line: String,
+    is_first: bool,
+}
+
+/// Microseconds to the picosecond, as the format has times.
+struct Micros(Span);
+
+impl Display for Micros {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ps = self.0.as_ps();
+        write!(f, "{}.{:06}", ps / 1_000_000, ps % 1_000_000)
+    }
+}
+
+const fn since_start(at: Instant) -> Micros {
+    Micros(at.since(Instant::ZERO))
+}
+
+impl<W: Write> Timeline<'_, W> {
+    /// An event of `kind` with `name`; `fields` are what else it has.
+    fn event(&mut self, kind: char, name: &str, fields: std::fmt::Arguments<'_>) -> io::Result<()> {
+        let comma = if std::mem::take(&mut self.is_first) { "" } else { ",\n" };
+        self.line.clear();
+        let name = serde_json::to_string(name)?;
+        write!(self.line, "{comma}{{\"ph\":\"{kind}\",\"pid\":{},\"name\":{name},{fields}}}", self.process)
+            .map_err(io::Error::other)?;
+        self.out.write_all(self.line.as_bytes())
+    }
+
+    /// Begins the next process.
+    fn process(&mut self, name: &str) -> io::Result<()> {
+        self.process += 1;
+        let (place, name) = (self.process, serde_json::to_string(name)?);
+        self.event('M', "process_name", format_args!("\"args\":{{\"name\":{name}}}"))?;
+        self.event('M', "process_sort_index", format_args!("\"args\":{{\"sort_index\":{place}}}"))
+    }
+
+    /// Something that a thread does.
+    fn slice(&mut self, thread: u32, name: &str, range: Range) -> io::Result<()> {
+        let (from, length) = (since_start(range.from), Micros(range.until.since(range.from)));
+        self.event('X', name, format_args!("\"tid\":{thread},\"ts\":{from},\"dur\":{length}"))
+    }
+
+    /// Something that may overlap with others of its process.
+    fn pair(&mut self, of: &str, name: &str, range: Range) -> io::Result<()> {
+        self.pair += 1;
+        let pair = self.pair;
+        for (kind, at) in [('b', range.from), ('e', range.until)] {
+            let at = since_start(at);
+            self.event(kind, name, format_args!("\"cat\":\"{of}\",\"id\":{pair},\"tid\":0,\"ts\":{at}"))?;
+        }
+        Ok(())
+    }
+
+    /// Faults, changes, queues and goodput.
+    fn network(&mut self, results: &Results) -> io::Result<()> {
+        self.process("network")?;
+        for mark in all_marks(results) {
+            let from = mark.from * 1e6;
+            match mark.until {
+                Some(until) => {
+                    self.pair += 1;
+                    let pair = self.pair;
+                    for (kind, at) in [('b', from), ('e', until * 1e6)] {
+                        let fields = format_args!("\"cat\":\"fault\",\"id\":{pair},\"tid\":0,\"ts\":{at:.6}");
+                        self.event(kind, &mark.name, fields)?;
+                    }
+                }
+                None => {
+                    self.event('i', &mark.name, format_args!("\"s\":\"g\",\"tid\":0,\"ts\":{from:.6}"))?
+                }
+            }
+        }
+        let readings = Readings::only(results, &[Metric::Bytes, Metric::Goodput]);
+        let queues = readings.with_highest_peaks(Metric::Bytes).into_iter();
+        let queues = queues.filter_map(|place| {
+            let name = format!("queue {}", results.series.queue_names()[place]);
+            Some((name, "octets", readings.get(Metric::Bytes, place)?))
+        });
+        let goodput = readings.sum(Metric::Goodput);
+        let goodput = (!goodput.x.is_empty()).then(|| ("goodput".to_owned(), "b/s", &goodput));
+        for (name, unit, points) in queues.chain(goodput) {
+            for (x, y) in points.x.iter().zip(&points.y) {
+                let at = x * 1e6;
+                self.event('C', &name, format_args!("\"ts\":{at:.6},\"args\":{{\"{unit}\":{y}}}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The ranks of a schedule.
+    fn schedule(&mut self, results: &Results, table: &TrafficResult, goal: &GoalResult) -> io::Result<()> {
+        for (number, (rank, times)) in goal.ranks.iter().zip(&goal.times).enumerate() {
+            self.process(&format!("{}: rank {number} on {}", table.name, results.host(rank.host)))?;
+            for it in times {
+                self.operation(it, results.simulated)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What an operation kept its CPU busy with, and what it waited for besides. What had not come to its end lasts until `end`.
+    fn operation(&mut self, it: &OperationTimes, end: Instant) -> io::Result<()> {
+        let name = it.does.to_string();
+        if it.began != Instant::NEVER && it.left > it.began {
+            self.slice(it.cpu.into(), &name, Range { from: it.began, until: it.left.min(end) })?;
+        }
+        let (of, from, until) = match it.does {
+            Does::Calc(_) => return Ok(()),
+            Does::Recv { .. } => ("wait", it.ready, it.began),
+            Does::Send { .. } => ("message", it.left, it.came),
+        };
+        if from == Instant::NEVER || from >= until.min(end) {
+            return Ok(());
+        }
+        self.pair(of, &name, Range { from, until: until.min(end) })
+    }
+
+    fn collective(&mut self, results: &Results, table: &TrafficResult, place: usize) -> io::Result<()> {
+        self.process(&table.name)?;
+        for it in results.collectives.iter().filter(|it| it.table == place) {
+            for (number, iteration) in it.iterations.iter().enumerate() {
+                let range = Range { from: iteration.start, until: iteration.end };
+                self.slice(0, &format!("iteration {number}, last {}", results.host(iteration.last)), range)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The flows of other traffic.
+    fn flows(&mut self, results: &Results, table: &TrafficResult) -> io::Result<()> {
+        self.process(&table.name)?;
+        for flow in &results.flows[table.flows.clone()] {
+            let until = flow.end.min(results.simulated);
+            if flow.start >= until {
+                continue;
+            }
+            let [from, to] = [flow.src, flow.dst].map(|host| results.host(host));
+            let how = if flow.status == FlowStatus::OK { "" } else { flow.status.name() };
+            let name = format!("{} {from}>{to} {}B {how}", flow.name, flow.bytes);
+            self.pair("flow", name.trim_end(), Range { from: flow.start, until })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_results::{sample, with_collective, with_goal};
+    use super::*;
+    use serde_json::Value;
+
+    fn events(results: &Results) -> Vec<Value> {
+        let mut json = Vec::new();
+        write(&mut json, results).unwrap();
+        let json: Value = serde_json::from_slice(&json).expect("JSON");
+        json["traceEvents"].as_array().expect("a list").clone()
+    }
+
+    fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+        events.iter().filter(|event| event["ph"] == kind).collect()
+    }
+
+    #[test]
+    fn each_rank_is_a_process_that_calculates_on_its_cpus_and_waits_beside_that() {
+        let at = |micros| Instant::ZERO + Span::from_micros(micros);
+        let mut results = with_goal();
+        let calc = OperationTimes {
+            does: Does::Calc(20_000),
+            cpu: 2,
+            ready: at(0),
+            began: at(0),
+            left: at(20),
+            came: Instant::NEVER,
+        };
+        let send = OperationTimes {
+            does: Does::Send { to: 1, tag: 7, size: 1000 },
+            ready: at(20),
+            began: at(20),
+            left: at(30),
+            came: at(70),
+            ..calc
+        };
+        let recv = OperationTimes {
+            does: Does::Recv { from: Some(0), tag: Some(7), size: 1000 },
+            ready: at(5),
+            began: at(70),
+            left: at(70),
+            ..calc
+        };
+        let never =
+            OperationTimes { ready: Instant::NEVER, began: Instant::NEVER, left: Instant::NEVER, ..calc };
+        results.goals[0].times = vec![vec![calc, send], vec![recv, never]];
+        let events = events(&results);
+        let slices: Vec<String> = of_kind(&events, "X").into_iter().map(Value::to_string).collect();
+        assert_eq!(slices.len(), 2, "{slices:?}");
+        let of_rank = |name: &str| {
+            let names = of_kind(&events, "M");
+            let of = names.iter().find(|event| event["args"]["name"] == name).expect("such a process");
+            of["pid"].as_u64().expect("a number")
+        };
+        let calculation = of_kind(&events, "X")[0];
+        assert_eq!(calculation["pid"], of_rank("0: rank 0 on s0"));
+        assert_eq!(
+            (calculation["tid"].as_u64(), calculation["name"].as_str()),
+            (Some(2), Some("calc 20000"))
+        );
+        assert_eq!((calculation["ts"].as_f64(), calculation["dur"].as_f64()), (Some(0.0), Some(20.0)));
+        let pairs = [("message", "0: rank 0 on s0", 30.0, 70.0), ("wait", "0: rank 1 on s1", 5.0, 70.0)];
+        for (of, process, from, until) in pairs {
+            let ends: Vec<&Value> = events.iter().filter(|event| event["cat"] == of).collect();
+            assert_eq!(ends.len(), 2, "{of}");
+            assert_eq!([ends[0], ends[1]].map(|event| event["ts"].as_f64()), [Some(from), Some(until)]);
+            assert!(ends.iter().all(|event| event["pid"] == of_rank(process)), "{of}");
+            assert_eq!(ends[0]["id"], ends[1]["id"]);
+        }
+    }
+
+    #[test]
+    fn flows_overlap_and_iterations_follow_one_another() {
+        let results = sample();
+        let ran = |flow: &&crate::results::FlowResult| flow.start < flow.end.min(results.simulated);
+        let flows = results.flows.iter().filter(ran).count();
+        let events = self::events(&results);
+        let begun: Vec<&Value> = events.iter().filter(|event| event["cat"] == "flow").collect();
+        assert_eq!(begun.len(), 2 * flows);
+        assert!(flows > 0);
+        let collective = with_collective();
+        let iterations: usize = collective.collectives.iter().map(|it| it.iterations.len()).sum();
+        assert_eq!(of_kind(&self::events(&collective), "X").len(), iterations);
+        assert!(iterations > 0);
+    }
+}
