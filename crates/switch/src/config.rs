@@ -84,6 +84,8 @@ pub struct Pfc {
     /// An ingress port and priority may take this times the free shared buffer before its peer is paused. Default
     /// 1/8, in steps of 2⁻¹⁶.
     pub alpha: Ratio,
+    /// The rate of the ports that `alpha` is for; see [`Pfc::doublings`]. `None`, the default: it is for all as it stands.
+    pub rate: Option<BitsPerSec>,
     /// What is kept for packets that arrive after the decision to pause. Default [`Headroom::Usual`].
     pub headroom: Headroom,
     /// What each ingress port and lossless priority may take before it takes of the shared buffer. Default none.
@@ -97,10 +99,24 @@ impl Default for Pfc {
         Self {
             classes: 1 << 3,
             alpha: Ratio::new(1, 8),
+            rate: None,
             headroom: Headroom::Usual,
             reserve: Bytes::ZERO,
             resume: Bytes(3_000),
         }
+    }
+}
+
+impl Pfc {
+    /// How often `alpha` is doubled for a port of `rate`: once for each time that its rate, halved, is still above the one that `alpha` is
+    /// for, and not beyond one, as HPCC's simulation has it.
+    pub fn doublings(&self, rate: BitsPerSec) -> u8 {
+        let Some(of) = self.rate else { return 0 };
+        let (mut rate, mut alpha, mut doublings) = (rate.0, self.alpha.fixed(16), 0);
+        while rate > of.0 && (1..=1 << 15).contains(&alpha) {
+            (rate, alpha, doublings) = (rate / 2, alpha * 2, doublings + 1);
+        }
+        doublings
     }
 }
 

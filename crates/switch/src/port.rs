@@ -69,8 +69,8 @@ pub struct Port<L> {
     pub(crate) xoff: u8,
     /// Which of the switch's marking lines applies, plus one; zero for none.
     pub(crate) red: u8,
-    /// Headers that left, one after the other, while packets waited.
-    pub(crate) headers: u8,
+    /// How often the share of the free buffer at which its peer is paused is doubled.
+    pub(crate) doublings: u8,
     /// Most octets of a priority in the headroom.
     pub(crate) headroom: u32,
     /// The queue of priority [`NEAR`].
@@ -86,7 +86,7 @@ pub(crate) type FarQueues = [Queue; PRIORITIES];
 impl<L> Port<L> {
     /// A port with empty queues. The switch sets it up when it is built.
     pub const fn new(link: L) -> Self {
-        Self { link, backlog: 0, xoff: 0, red: 0, headers: 0, headroom: 0, near: Queue::EMPTY }
+        Self { link, backlog: 0, xoff: 0, red: 0, doublings: 0, headroom: 0, near: Queue::EMPTY }
     }
 
     /// Bit p: packets of priority p wait for this port.

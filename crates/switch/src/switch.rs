@@ -114,6 +114,8 @@ pub struct Switch {
     trim: Option<Cuts>,
     ets: Option<Sharing>,
     counters: Vec<Counters>,
+    /// By port, the headers that left one after the other while packets waited; nothing where none are cut.
+    headers: Vec<u8>,
     /// By port, what it has counted of each priority; nothing where that is not asked for.
     of_priorities: Vec<[OfPriority; PRIORITIES]>,
     /// The other marking lines.
@@ -169,17 +171,17 @@ impl Sharing {
     /// Whose turn it is of those that are `ready`, at port `place`: the highest of those that have no share, but for the turns of
     /// [`Trim::headers_per_packet`], and then those that have.
     #[inline(never)]
-    fn turn(&mut self, trim: Option<&Cuts>, headers: &mut u8, place: u32, ready: u8) -> u8 {
+    fn turn(&mut self, trim: Option<(&Cuts, &mut u8)>, place: u32, ready: u8) -> u8 {
         let shared = ready & self.quanta.priorities();
         let mut strict = ready & !shared;
         if strict != 0 {
             let first = highest(strict);
             let lower = strict & !(u8::MAX << first);
-            if trim.is_none_or(|trim| !trim.yields(headers, lower | shared, first)) {
+            if trim.is_none_or(|(trim, headers)| !trim.yields(headers, lower | shared, first)) {
                 return first;
             }
             strict = lower;
-        } else if trim.is_some() {
+        } else if let Some((_, headers)) = trim {
             *headers = 0;
         }
         match strict {
@@ -249,6 +251,7 @@ impl Switch {
             reserve = u32::try_from(pfc.reserve.0).map_err(|_| too_small(pfc.reserve.0))?;
             resume = u32::try_from(pfc.resume.0).unwrap_or(u32::MAX);
             for (port, &link) in own.iter_mut().zip(links) {
+                port.doublings = pfc.doublings(link.rate);
                 let headroom = pfc.headroom.octets(link, config.max_frame);
                 port.headroom = u32::try_from(headroom).map_err(|_| too_small(headroom))?;
             }
@@ -271,6 +274,7 @@ impl Switch {
             red: None,
             more_reds: Vec::new(),
             counters: alloc::vec![Counters::default(); links.len()],
+            headers: alloc::vec![0; if config.trim.is_some() { links.len() } else { 0 }],
             of_priorities: Vec::new(),
             far: alloc::vec![[Queue::EMPTY; PRIORITIES]; links.len()],
             trim: config.trim.map(|trim| Cuts::new(&trim, config.max_frame)),
@@ -436,11 +440,11 @@ impl Switch {
     ) -> Option<bool> {
         let port = &mut ports[ingress as usize];
         let paused = port.xoff & (1 << priority) != 0;
-        let room = port.headroom;
+        let (room, share) = (port.headroom, self.pfc_share << port.doublings);
         let account = port.queue(&mut self.far, ingress - self.first_port, priority);
         let shared = account.held.saturating_sub(self.reserve);
         let more = (account.held + octets).saturating_sub(self.reserve) - shared;
-        let over = paused && u64::from(shared) >= part(self.free, self.pfc_share);
+        let over = paused && u64::from(shared) >= part(self.free, share);
         if !over && more <= self.free {
             account.held += octets;
             self.free -= more;
@@ -453,7 +457,7 @@ impl Switch {
             return Some(false);
         }
         let shared = account.held.saturating_sub(self.reserve);
-        let full = shared > 0 && u64::from(shared) >= part(self.free, self.pfc_share);
+        let full = shared > 0 && u64::from(shared) >= part(self.free, share);
         let pause = account.headroom > 0 || full;
         port.xoff |= u8::from(pause) << priority;
         Some(pause)
@@ -555,13 +559,12 @@ impl Switch {
         }
         let mut priority = highest(ready);
         if !self.plain {
-            match (&self.trim, &mut self.ets) {
+            let place = egress - self.first_port;
+            let trim = self.trim.as_ref().zip(self.headers.get_mut(place as usize));
+            match (trim, &mut self.ets) {
                 (None, None) => {}
-                (Some(trim), None) => priority = trim.turn(&mut port.headers, ready, priority),
-                (trim, Some(ets)) => {
-                    let place = egress - self.first_port;
-                    priority = ets.turn(trim.as_ref(), &mut port.headers, place, ready);
-                }
+                (Some((trim, headers)), None) => priority = trim.turn(headers, ready, priority),
+                (trim, Some(ets)) => priority = ets.turn(trim, place, ready),
             }
         }
         let red = port.red;
@@ -604,9 +607,9 @@ impl Switch {
             while let Some(departure) = self.dequeue(ports, frames, place, u8::MAX) {
                 lost(departure.handle);
             }
-            let port = &mut ports[place as usize];
-            (port.red, port.headers) = (red, 0);
+            ports[place as usize].red = red;
         }
+        self.headers.fill(0);
         if let Some(ets) = &mut self.ets {
             ets.turns.fill(Turns::default());
         }
@@ -624,6 +627,7 @@ impl Switch {
         octets: u32,
     ) -> bool {
         let port = &mut ports[ingress as usize];
+        let share = self.pfc_share << port.doublings;
         let account = port.queue(&mut self.far, ingress - self.first_port, priority);
         let of_headroom = account.headroom.min(octets);
         account.headroom -= of_headroom;
@@ -635,7 +639,7 @@ impl Switch {
         if port.xoff & (1 << priority) == 0 || headroom > 0 {
             return false;
         }
-        let threshold = u64::from(self.reserve) + part(self.free, self.pfc_share);
+        let threshold = u64::from(self.reserve) + part(self.free, share);
         let resume = held == 0 || u64::from(held) + u64::from(self.resume) <= threshold;
         port.xoff &= !(u8::from(resume) << priority);
         resume

@@ -164,8 +164,11 @@ impl Switch {
                 links.iter().map(|link| LinkSpec { rate: link.rate, delay: link.delay }).collect();
             let shared = u128::from(config.buffer.0.checked_sub(config.set_aside(&specs))?);
             let (upper, lower) = (u128::from(pfc.alpha.numerator()), u128::from(pfc.alpha.denominator()));
-            let each = u128::from(pfc.reserve.0) + shared * upper / (lower + feeding * upper);
-            let most = Bytes(u64::try_from(feeding * each).unwrap_or(u64::MAX));
+            // Of the α of all ports, which are those of `pfc.rate`, that of the slowest one feeds no queue.
+            let each = || links.iter().map(|link| upper << pfc.doublings(link.rate));
+            let all = each().sum::<u128>() - each().min()?;
+            let most = u128::from(pfc.reserve.0) * feeding + shared * all / (lower + all);
+            let most = Bytes(u64::try_from(most).unwrap_or(u64::MAX));
             (feeding > 0 && kmin >= most).then(|| {
                 let paused = if feeding == 1 {
                     format!("the one port that can feed a queue is paused by the time that it holds {most}")
@@ -438,6 +441,7 @@ pub(super) fn read_pfc(table: Table<'_>, base: Pfc) -> Result<Pfc, ScenarioError
     };
     Ok(Pfc {
         alpha: table.factor("alpha")?.unwrap_or(base.alpha),
+        rate: table.rate("rate")?.or(base.rate),
         headroom,
         reserve: table.bytes("reserve", 0..=1_000_000_000)?.unwrap_or(base.reserve),
         resume: table.bytes("resume", 0..=1_000_000_000)?.unwrap_or(base.resume),
@@ -476,6 +480,26 @@ pub(super) fn read_ecn(table: Table<'_>, base: Red) -> Result<Red, ScenarioError
 #[cfg(test)]
 mod tests {
     use crate::scenario::Scenario;
+    use roci_units::BitsPerSec;
+
+    #[test]
+    fn the_share_of_pfc_grows_with_a_port_s_rate_where_it_is_said_which_it_is_for() {
+        let doublings = |switch: &str, gbps| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"100Gb/s\"\ndelay = \"1us\"\n\
+                 [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[switch]\n{switch}\n"
+            );
+            let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap();
+            scenario.switch.config.pfc.unwrap().doublings(BitsPerSec::from_gbps(gbps))
+        };
+        let of_100 = "pfc = { rate = \"100Gb/s\" }";
+        assert_eq!(
+            [25, 100, 101, 200, 400, 800, 1_600].map(|gbps| doublings(of_100, gbps)),
+            [0, 0, 1, 1, 2, 3, 3]
+        );
+        assert_eq!(doublings("pfc = true", 400), 0);
+        assert_eq!(doublings("pfc = { rate = \"100Gb/s\", alpha = 1 }", 400), 0, "no more than one");
+    }
 
     #[test]
     fn ecn_that_a_lossy_queue_is_too_short_for_is_told() {
@@ -524,6 +548,12 @@ mod tests {
         quiet(&format!("{long}\nclasses = {{ pause = [4] }}"), "dcqcn");
         quiet(&format!("{long}\ntrimming = true\npfc = true"), "dcqcn");
         quiet("ecn = { kmin = \"400KB\", kmax = \"1MB\", rate = \"400Gb/s\" }", "dcqcn");
+        // Of 25 Gb/s their share is 1/2, and seven ports hold 7/9.
+        quiet(&format!("{long}\npfc = {{ rate = \"25Gb/s\" }}"), "dcqcn");
+        assert!(
+            late("ecn = { kmin = \"493KB\", kmax = \"1MB\" }\npfc = { rate = \"25Gb/s\" }", "dcqcn")
+                .is_some()
+        );
 
         // One port alone has 1/9.
         let pair = "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"100Gb/s\"\ndelay = \"1us\"\n[[traffic]]\nkind = \"permutation\"\n\

@@ -189,6 +189,24 @@ fn an_eighth_of_the_free_buffer_pauses_and_the_resume_offset_below_it_lets_go() 
 }
 
 #[test]
+fn a_port_of_four_times_the_rate_that_the_share_is_for_has_four_times_the_share() {
+    // Use u of 90 000 pauses once u >= (90 000 - u) / 2: at 30 000. It lets go once u + 3000 <= (90 000 - u) / 2: at 28 000 or less.
+    let mut config = lossless(90_000);
+    let rate = |gbps| Some(BitsPerSec::from_gbps(gbps));
+    config.pfc.as_mut().unwrap().rate = rate(25);
+    let mut bench = Bench::new(&config);
+    let pauses: Vec<bool> = (0..31).map(|_| bench.admit(1, data(1_000)).pause).collect();
+    assert_eq!(pauses.iter().position(|&pause| pause), Some(29));
+    let left_at_resume = (0..31).rev().find(|_| bench.dequeue(1).is_some_and(|left| left.resume == Some(0)));
+    assert_eq!(left_at_resume, Some(28));
+    config.pfc.as_mut().unwrap().rate = rate(100);
+    bench.switch.set_thresholds(&mut bench.ports, &config, [LINK.rate; 4].into_iter()).unwrap();
+    bench.drain(1);
+    let pauses: Vec<bool> = (0..11).map(|_| bench.admit(1, data(1_000)).pause).collect();
+    assert_eq!(pauses.iter().position(|&pause| pause), Some(9), "an eighth");
+}
+
+#[test]
 fn a_reserve_with_next_to_no_share_is_a_fixed_threshold_and_resumes_below_it() {
     let mut config = lossless(300_000);
     let pfc = config.pfc.as_mut().unwrap();

@@ -53,9 +53,9 @@ impl Switch {
         // Lines that no port goes by any more make room for others.
         self.red = None;
         self.more_reds.clear();
-        ports[self.first_port as usize..]
-            .iter_mut()
-            .zip(rates)
-            .try_for_each(|(port, rate)| self.set_marking(port, config.marking_at(rate)))
+        ports[self.first_port as usize..].iter_mut().zip(rates).try_for_each(|(port, rate)| {
+            port.doublings = config.pfc.as_ref().map_or(0, |pfc| pfc.doublings(rate));
+            self.set_marking(port, config.marking_at(rate))
+        })
     }
 }

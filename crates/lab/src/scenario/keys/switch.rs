@@ -107,6 +107,12 @@ pub static PFC: Section = section(
             "A port pauses its neighbour when it holds more than this times the free shared buffer. A fixed threshold is a `reserve` as long, with 1/1024 here.",
         ),
         key(
+            "rate",
+            "a rate, such as `\"100Gb/s\"`",
+            "every port's own",
+            "The rate of the ports that `alpha` is for: it doubles for each doubling of a faster port's rate, begun or whole, up to one, as in HPCC's simulation: with `\"100Gb/s\"` 1/8 is 1/2 at 400 Gb/s.",
+        ),
+        key(
             "headroom",
             "`\"usual\"`, `\"exact\"`, or a size, 0B to 1GB",
             "`\"usual\"`",
