@@ -52,6 +52,8 @@ pub struct Params {
     pub max_stage: u32,
     /// The least window in octets.
     pub wmin: u32,
+    /// Whether what the link carries in T may be in flight whatever W is, which sets the rate alone then. The paper has W for both.
+    pub fixed_window: bool,
 }
 
 /// The law: its parameters, and what its arithmetic derives from them.
@@ -110,9 +112,15 @@ impl Hpcc {
         State { link_kbps, window, reference: window, utilisation: UNIT, ..State::default() }
     }
 
-    /// The credit that `state` stands for: W, and W/T unless that is the link's rate.
+    /// The credit that `state` stands for: W, or what the link carries in T where the window is fixed, and W/T unless that is the link's
+    /// rate.
     pub fn credit(&self, state: &State) -> Credit {
-        self.trip.credit(state.window, state.link_kbps)
+        let credit = self.trip.credit(state.window, state.link_kbps);
+        if self.params.fixed_window {
+            Credit { window: self.wmax(state.link_kbps), ..credit }
+        } else {
+            credit
+        }
     }
 
     /// Reacts to one event: `NewAck` (lines 22 to 30).

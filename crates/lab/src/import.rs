@@ -154,16 +154,13 @@ impl Made {
         self.classes(groups)?;
         if self.config.flag("ENABLE_PFC")?.unwrap_or(true) {
             // The shift of 3, the reserve and the resume offset of its switch-mmu.
-            self.text.push_str(
-                "pfc = { alpha = \"1/8\", reserve = \"4KiB\", resume = \"3KiB\", headroom = \"usual\" }\n",
+            // Which is for ports as fast as the first host's.
+            let rate = graph.host_rates().first().map(|rate| format!("rate = \"{rate}\", "));
+            let _ = writeln!(
+                self.text,
+                "pfc = {{ alpha = \"1/8\", {}reserve = \"4KiB\", resume = \"3KiB\", headroom = \"usual\" }}",
+                rate.unwrap_or_default()
             );
-            let fastest = graph.fastest_rates().into_iter().max();
-            if fastest > graph.host_rates().first().copied() {
-                self.note(
-                    "Ports faster than hosts' pause later there, at twice the share of the buffer for each doubling of the rate; \
-                     here all have 1/8: [[switch.on]] says otherwise for some switches",
-                );
-            }
         } else {
             self.text.push_str("pfc = false\n");
         }
@@ -272,8 +269,8 @@ impl Made {
             self.note("GLOBAL_T 0: windows and round trips are those of the farthest hosts for all flows");
         }
         let law = self.law(&paths)?;
-        if law == "hpcc" && !(has_window && varies) {
-            self.note("HAS_WIN and VAR_WIN: HPCC has its window here, which follows its rate");
+        if law == "hpcc" && !has_window {
+            self.note("HAS_WIN 0: HPCC has a window here, which follows its rate");
         }
         if law != "hpcc" && has_window {
             let packets = paths.octets.div_ceil(self.payload.into()).max(1);

@@ -3,7 +3,7 @@
 use super::{Hpcc, Params, State};
 use crate::fixed::octets_in;
 use crate::keys::{Key, keyed, registers};
-use crate::register::{Register, Value, count, fraction, octets, period_within};
+use crate::register::{Register, Value, count, flag, fraction, octets, period_within};
 use crate::units::{PORTION, octets_of, time};
 use roci_units::{BitsPerSec, Ratio, Span};
 
@@ -11,12 +11,12 @@ use roci_units::{BitsPerSec, Ratio, Span};
 pub const PRESETS: [&str; 3] = ["sigcomm19", "hpcc", "swcc"];
 
 /// All registers: the parameters, then the words of a context.
-pub static REGISTERS: [Register; 9] = registers(&KEYS);
+pub static REGISTERS: [Register; 10] = registers(&KEYS);
 
 const OCTETS: &str = "1B to 1GiB";
 const OCTETS_MAX: u32 = 1 << 30;
 
-static KEYS: [Key<Params, State>; 9] = [
+static KEYS: [Key<Params, State>; 10] = [
     Key::parameter(
         ("eta", "ratio", PORTION, "η: the utilisation aimed for."),
         |p| Value::Fraction(p.eta),
@@ -41,6 +41,16 @@ static KEYS: [Key<Params, State>; 9] = [
         ("wmin", "octets", OCTETS, "The least window; below a packet it still sets the rate."),
         |p| octets_of(p.wmin),
         |p, t| octets(t, 1, OCTETS_MAX).map(|v| p.wmin = v),
+    ),
+    Key::parameter(
+        (
+            "fixed_window",
+            "true or false",
+            "true or false",
+            "Whether what the link carries in base_rtt may be in flight whatever the window is, which sets the rate alone then (VAR_WIN 0 of HPCC's simulator).",
+        ),
+        |p| Value::Flag(p.fixed_window),
+        |p, t| flag(t).map(|v| p.fixed_window = v),
     ),
     Key::word(
         ("window", "octets", "wmin to what the link carries in base_rtt", "W and W^c: the window."),
@@ -84,7 +94,14 @@ impl Params {
 /// Li et al., SIGCOMM 2019, §5.1: η 95 %, maxStage 5, W_AI 80 octets, T 13 µs. The least window is one W_AI, as our
 /// choice.
 fn sigcomm19() -> Params {
-    Params { eta: Ratio::new(19, 20), base_rtt: Span::from_micros(13), w_ai: 80, max_stage: 5, wmin: 80 }
+    Params {
+        eta: Ratio::new(19, 20),
+        base_rtt: Span::from_micros(13),
+        w_ai: 80,
+        max_stage: 5,
+        wmin: 80,
+        fixed_window: false,
+    }
 }
 
 /// The ns-3 model that came with it, with the values of its `run.py`: no additive stages (maxStage 0), an additive step

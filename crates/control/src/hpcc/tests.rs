@@ -167,6 +167,17 @@ fn an_idle_path_gives_the_link_back_within_the_stages() {
 }
 
 #[test]
+fn with_a_fixed_window_w_sets_the_rate_and_not_what_may_be_in_flight() {
+    let varies = law("sigcomm19");
+    let fixed = Hpcc::new(Params { fixed_window: true, ..*varies.params() });
+    let state = State { window: 16_250, ..varies.connect(LINK) };
+    let (narrow, wide) = (varies.credit(&state), fixed.credit(&state));
+    assert_eq!((narrow.window, wide.window), (16_250, 162_500));
+    assert!(wide.rate_kbps.abs_diff(LINK / 10) < 200, "{wide:?}");
+    assert_eq!(narrow, Credit { window: 16_250, ..wide });
+}
+
+#[test]
 fn what_is_recorded_is_the_window_its_rate_u_and_the_stage() {
     let law = law("sigcomm19");
     let state = State { window: 16_250, utilisation: UNIT / 2, stage: 3, ..law.connect(LINK) };

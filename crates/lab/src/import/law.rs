@@ -146,6 +146,10 @@ impl Made {
         keys.push(format!("base_rtt = \"{base_rtt}\""));
         keys.extend(given.slow.map(|rate| format!("w_ai = \"{}B\"", octets(rate, base_rtt))));
         keys.push(format!("wmin = \"{}B\"", octets(given.least, base_rtt)));
+        let has_window = self.config.flag("HAS_WIN")?.unwrap_or(true);
+        if has_window && !self.config.flag("VAR_WIN")?.unwrap_or(false) {
+            keys.push("fixed_window = true".into());
+        }
         if self.config.flag("MULTI_RATE")?.unwrap_or(true) {
             self.note(
                 "MULTI_RATE: one window for the fullest link, as in the paper, and not one for each link",

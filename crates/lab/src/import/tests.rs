@@ -111,17 +111,28 @@ fn what_is_not_carried_over_is_told() {
 }
 
 #[test]
+fn a_window_of_hpcc_that_keeps_its_size_keeps_it() {
+    let keeps = |config: &str| {
+        let Imported { scenario, notes } = Files::new(&format!("CC_MODE 3\n{config}")).scenario();
+        assert!(!notes.iter().any(|note| note.contains("VAR_WIN")), "{notes:?}");
+        scenario.contains("fixed_window = true")
+    };
+    assert!(keeps("HAS_WIN 1\nVAR_WIN 0\n"));
+    assert!(!keeps("HAS_WIN 1\nVAR_WIN 1\n"));
+    assert!(!keeps("HAS_WIN 0\n"));
+}
+
+#[test]
+fn faster_ports_than_the_first_host_s_pause_later() {
+    let Imported { scenario, .. } = Files::new("CC_MODE 1\n").scenario();
+    assert!(scenario.contains("pfc = { alpha = \"1/8\", rate = \"25Gb/s\", "), "{scenario}");
+}
+
+#[test]
 fn what_changes_a_run_of_hpcc_and_a_scenario_does_not_say_is_told() {
-    let config = "CC_MODE 3\nVAR_WIN 0\nSAMPLE_FEEDBACK 1\nRATE_BOUND 0\nL2_ACK_INTERVAL 4000\nMULTI_RATE 1\nFAST_REACT 0\n";
+    let config = "CC_MODE 3\nHAS_WIN 0\nSAMPLE_FEEDBACK 1\nRATE_BOUND 0\nL2_ACK_INTERVAL 4000\nMULTI_RATE 1\nFAST_REACT 0\n";
     let Imported { scenario, notes } = Files::new(config).scenario();
-    for key in [
-        "HAS_WIN and VAR_WIN",
-        "SAMPLE_FEEDBACK",
-        "RATE_BOUND",
-        "L2_ACK_INTERVAL",
-        "MULTI_RATE",
-        "FAST_REACT",
-    ] {
+    for key in ["HAS_WIN", "SAMPLE_FEEDBACK", "RATE_BOUND", "L2_ACK_INTERVAL", "MULTI_RATE", "FAST_REACT"] {
         assert!(notes.iter().any(|note| note.starts_with(key)), "{key}: {notes:?}");
     }
     assert!(
