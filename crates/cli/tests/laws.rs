@@ -206,7 +206,12 @@ fn cores_that_do_not_keep_up_are_told_of_with_their_clock_and_what_to_do() {
     let told = "  warning: cores did not keep up with what arrived, and ";
     assert!(printed.contains(told), "{printed}");
     assert!(printed.contains("swcc, 8 pairs of cores at 2MHz, the busiest of them busy for "), "{printed}");
-    assert!(printed.contains("`cores.pairs`") && printed.contains("`roci program profile`"), "{printed}");
+    assert!(
+        printed.contains("`cores.pairs`")
+            && printed.contains("`transport.ack_every`")
+            && printed.contains("`roci program profile`"),
+        "{printed}"
+    );
     let page = text(&scratch.read("out/slow/report.html"));
     assert!(page.contains("Cores at their limit") && page.contains("8 pairs of cores at 2MHz"));
     let hosts = scratch.summary("out/slow/summary.json")["hosts"].clone();

@@ -7,8 +7,9 @@ use roci_units::{Instant, Span};
 use std::fmt;
 
 /// What to do about them.
-pub const REMEDY: &str = "give `nic.with` a higher `cores.clock`, or more `cores.pairs` where several queue pairs share one, or \
-                          write a program that takes fewer cycles (`roci program profile` tells them)";
+pub const REMEDY: &str = "give `nic.with` a higher `cores.clock`, or more `cores.pairs` where several queue pairs share one; let laws hear of \
+                          fewer packets, by a greater `nic.mtu` or `transport.ack_every`; or write a program that takes fewer cycles \
+                          (`roci program profile` tells them)";
 
 /// The cores of a host's NIC, as people name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
