@@ -9,7 +9,6 @@ use super::collective::PLACEMENTS;
 use crate::traffic::goal::{Goal, PlacementError, Schedule};
 use crate::traffic::spec::{Common, Op, Traffic};
 use roci_fabric::packet::HostId;
-use std::sync::Arc;
 
 /// What has queue pairs of its own between two ranks.
 const QUEUE_PAIRS: [(&str, bool); 2] = [("pair", false), ("tag", true)];
@@ -20,7 +19,7 @@ impl Reading<'_> {
             Common { op: Op::Write, priority: table.priority("priority")?, control: self.control(table)? };
         let name = table.require("file", table.text("file")?)?;
         let octets = file::octets(table.source, &name)?;
-        let schedule = Schedule::read(&octets).map_err(|error| {
+        let schedule = Schedule::read_shared(&octets).map_err(|error| {
             let (message, remedy) = split(&error.to_string());
             table.refuse("file", format!("{}: {message}", name.value), remedy)
         })?;
@@ -34,7 +33,7 @@ impl Reading<'_> {
             }
         };
         let by_tag = table.word("queue_pairs", &QUEUE_PAIRS)?.unwrap_or(false);
-        let mut goal = Goal::new(Arc::new(schedule), hosts, by_tag, common).map_err(|error| {
+        let mut goal = Goal::new(schedule, hosts, by_tag, common).map_err(|error| {
             let (message, remedy) = split(&error.to_string());
             match (error, &listed) {
                 (PlacementError::Count { .. }, None) => table.refuse(
@@ -62,9 +61,11 @@ mod tests {
     use super::super::super::tests::star;
     use super::*;
     use roci_units::{Bytes, Instant, Span};
+    use std::sync::Arc;
 
     const FILES: &[(&str, &str)] = &[
         ("two.goal", "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\nrank 1 {\nrecv 8b from 0 tag 3\n}\n"),
+        ("again.goal", "num_ranks 2\nrank 0 {\nsend 9b to 1 tag 3\n}\nrank 1 {\nrecv 9b from 0 tag 3\n}\n"),
         ("nine.goal", "num_ranks 9\n"),
         ("wrong.goal", "num_ranks 2\nrank 0 {\nsend 8 to 1\n}\n"),
     ];
@@ -92,6 +93,19 @@ mod tests {
         assert_eq!((one.unit, one.overhead, one.eager), (Span::ZERO, Span::from_nanos(200), Bytes(0)));
         assert_eq!((one.start, one.common.priority), (Instant::ZERO + Span::from_micros(6), Some(2)));
         assert_eq!(one.lines()[0].tag, 3, "tags have queue pairs of their own");
+    }
+
+    #[test]
+    fn scenarios_that_name_the_same_schedule_share_it() {
+        let schedule = |lines: &str| {
+            let scenario = read(lines).unwrap();
+            let Traffic::Goal(goal) = &scenario.traffic[0] else { panic!("a schedule") };
+            goal.schedule.clone()
+        };
+        let one = schedule("file = \"two.goal\"\n");
+        let other = schedule("file = \"two.goal\"\noverhead = \"200ns\"\n");
+        assert!(Arc::ptr_eq(&one, &other));
+        assert!(!Arc::ptr_eq(&one, &schedule("file = \"again.goal\"\n")), "another file");
     }
 
     #[test]

@@ -9,9 +9,11 @@
 //! | `text` | the schedules that people write, and tools |
 //! | `binary` | those that LogGOPSim's `txt2bin` makes of them |
 //! | `check` | whether a schedule can come to its end |
+//! | `shared` | what scenarios have read of one file |
 
 mod binary;
 mod check;
+mod shared;
 mod text;
 
 use super::spec::Common;
@@ -174,6 +176,14 @@ impl Schedule {
         };
         check::check(&schedule)?;
         Ok(schedule)
+    }
+
+    /// The same, shared with all who have read these octets and still have what they read.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_shared(octets: &[u8]) -> Result<Arc<Self>, GoalError> {
+        shared::read(octets)
     }
 
     /// How many operations there are.
