@@ -14,7 +14,7 @@ use roci_transport::Service;
 use roci_units::{BitsPerSec, Span};
 use roci_wire::ethernet::WIRE_OVERHEAD;
 use roci_wire::{IpVersion, Opcode};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Paths between hosts.
 pub(super) struct Paths<'a> {
@@ -23,12 +23,31 @@ pub(super) struct Paths<'a> {
     alike: bool,
     /// The rate of the slowest link between switches.
     slowest: BitsPerSec,
-    /// The paths that were asked for last, what packets that take all of them have of these together, where it is less than the links
-    /// of the ends have, and these ends.
-    paths: Vec<Vec<Hop>>,
-    together: Option<BitsPerSec>,
-    ends: Option<(HostId, HostId)>,
+    /// What was found, each once.
+    found: Vec<Found>,
+    /// Its places there.
+    by_kind: BTreeMap<Kind, usize>,
+    /// The place of what was asked for last.
+    last: usize,
 }
+
+/// The paths between two hosts.
+#[derive(Debug)]
+struct Found {
+    /// Each sequence of links once.
+    paths: Vec<Vec<Hop>>,
+    /// What packets that take all of them have of these together, where it is less than the links of the ends have.
+    together: Option<BitsPerSec>,
+    /// The times that were asked for last: among many hosts alike most messages are.
+    times: Vec<(Frames, Span)>,
+}
+
+/// So many times are kept of each.
+const TIMES: usize = 4;
+
+/// What two hosts have in common with others that have the same paths: at each end the link, and the switch that it leads to, by which
+/// routes go. A host without a switch stands for itself.
+type Kind = [(BitsPerSec, Span, Result<u32, u16>); 2];
 
 /// How a message gets to its destination on an idle network.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +77,7 @@ impl<'a> Paths<'a> {
         let inner = || graph.links.iter().filter(inner).map(|link| (link.rate, link.delay));
         let alike = inner().all(|link| Some(link) == inner().next());
         let slowest = inner().map(|(rate, _)| rate).min().unwrap_or(BitsPerSec(u64::MAX));
-        Self { scenario, alike, slowest, paths: Vec::new(), together: None, ends: None }
+        Self { scenario, alike, slowest, found: Vec::new(), by_kind: BTreeMap::new(), last: 0 }
     }
 
     /// The least time that `job` takes alone on an idle path: that of all its messages one behind the other, or that of so
@@ -91,7 +110,7 @@ impl<'a> Paths<'a> {
 
     /// The least time of so many requests of `spec` on a connection of packets of up to `mtu` octets, by all that bounds them: the
     /// window, the way there, the way back, and the thread.
-    fn requests(&self, spec: &Rpc, count: u64, mtu: u32) -> Span {
+    fn requests(&mut self, spec: &Rpc, count: u64, mtu: u32) -> Span {
         let bytes = spec.request.0.clamp(1, BYTES_MAX);
         // Each packet is a SEND of its own, with a header.
         let packets = bytes.div_ceil(u64::from(mtu.saturating_sub(REQUEST_HEADER).max(1)));
@@ -105,7 +124,7 @@ impl<'a> Paths<'a> {
         let back = Frames::new(Op::Send, back, mtu, |opcode, payload| self.wire_octets(opcode, payload))
             .unanswered()
             .turned();
-        let times = |frames: Frames, bytes: u64| {
+        let mut times = |frames: Frames, bytes: u64| {
             [frames, frames.repeated(count.clamp(1, BYTES_MAX / bytes))].map(|it| self.time(&it))
         };
         let [there, all_there] = times(there, bytes);
@@ -148,9 +167,19 @@ impl<'a> Paths<'a> {
     }
 
     /// The least time of `frames` on the paths that were looked up.
-    fn time(&self, frames: &Frames) -> Span {
-        let by_path = least_completion_time(&self.paths, frames, self.sprayed());
-        self.together.map_or(by_path, |rate| by_path.max(least_time_at(&self.paths, frames, rate)))
+    fn time(&mut self, frames: &Frames) -> Span {
+        let sprayed = self.sprayed();
+        let Found { paths, together, times } = &mut self.found[self.last];
+        if let Some((_, time)) = times.iter().find(|(known, _)| known == frames) {
+            return *time;
+        }
+        let by_path = least_completion_time(paths, frames, sprayed);
+        let time = together.map_or(by_path, |rate| by_path.max(least_time_at(paths, frames, rate)));
+        if times.len() == TIMES {
+            times.remove(0);
+        }
+        times.push((*frames, time));
+        time
     }
 
     fn sprayed(&self) -> bool {
@@ -164,13 +193,23 @@ impl<'a> Paths<'a> {
         roci_wire::frame_len(opcode, layout, IpVersion::V4, payload as u16) + WIRE_OVERHEAD
     }
 
-    /// Makes `paths` those from `src` to `dst`.
+    /// Makes `last` the place of the paths from `src` to `dst`.
     fn look_up(&mut self, net: &Net, src: HostId, dst: HostId) {
-        if self.ends != Some((src, dst)) {
-            self.paths = self.find(net, src, dst);
-            self.together = self.together(net, src, dst);
-            self.ends = Some((src, dst));
-        }
+        let kind = [src, dst].map(|host| {
+            let port = u32::from(host.0);
+            let LinkSpec { rate, delay } = net.link(port);
+            (rate, delay, net.switch_of(net.peer(port)).ok_or(host.0))
+        });
+        self.last = match self.by_kind.get(&kind) {
+            Some(&place) => place,
+            None => {
+                let (paths, together) = (self.find(net, src, dst), self.together(net, src, dst));
+                self.found.push(Found { paths, together, times: Vec::new() });
+                let place = self.found.len() - 1;
+                self.by_kind.insert(kind, place);
+                place
+            }
+        };
     }
 
     /// The shortest paths from `src` to `dst`, each sequence of links once; where all are alike, one.
@@ -247,3 +286,56 @@ impl<'a> Paths<'a> {
 
 /// Beyond this many octets the formula's numbers would overflow: eleven days at 10 Gb/s.
 const BYTES_MAX: u64 = 1 << 50;
+
+#[cfg(test)]
+mod tests {
+    use super::super::build;
+    use super::*;
+
+    #[test]
+    fn hosts_at_the_same_switches_by_the_same_links_have_their_paths_found_once_and_as_each_by_itself() {
+        let rates = |host: usize| if host == 5 { "25Gb/s" } else { "100Gb/s" };
+        let mut links: Vec<String> = (0..6)
+            .map(|host| {
+                format!(
+                    "{{ a = \"h{host}\", b = \"leaf{}\", rate = \"{}\", delay = \"1us\" }}",
+                    host / 3,
+                    rates(host)
+                )
+            })
+            .collect();
+        for (leaf, spine, rate) in [(0, 0, 40), (0, 1, 10), (1, 0, 40), (1, 1, 50)] {
+            links.push(format!(
+                "{{ a = \"leaf{leaf}\", b = \"spine{spine}\", rate = \"{rate}Gb/s\", delay = \"2us\" }}"
+            ));
+        }
+        let names =
+            |of: &str, count| (0..count).map(|n| format!("\"{of}{n}\"")).collect::<Vec<_>>().join(", ");
+        for routing in ["ecmp", "spray"] {
+            let text = format!(
+                "[topology]\nkind = \"graph\"\nhosts = [{}]\nswitches = [{}, {}]\nlinks = [{}]\n[switch]\nrouting = \"{routing}\"\n\
+                 [transport]\nrecovery = \"irn\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n",
+                names("h", 6),
+                names("leaf", 2),
+                names("spine", 2),
+                links.join(", ")
+            );
+            let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap();
+            let traffic = scenario.traffic.clone().into();
+            let fabric = build::fabric(&scenario, traffic, 1).unwrap();
+            let mut paths = Paths::new(&scenario);
+            for bytes in [1, 1_000_000, 5_000, 3, 70_000, 1] {
+                for src in 0..6 {
+                    for dst in (0..6).filter(|dst| *dst != src) {
+                        let [src, dst] = [src, dst].map(HostId);
+                        let told = paths.acknowledged(&fabric.net, src, dst, bytes, 1024);
+                        let alone = Paths::new(&scenario).acknowledged(&fabric.net, src, dst, bytes, 1024);
+                        assert_eq!(told, alone, "{bytes} octets from {src:?} to {dst:?} with {routing}");
+                    }
+                }
+            }
+            // Within the first leaf, and between it and the other; and all of that with the slower link.
+            assert_eq!(paths.found.len(), 4 + 4, "{:?}", paths.by_kind);
+        }
+    }
+}
