@@ -70,7 +70,7 @@ pub(crate) fn execute_all(
             }
         };
         if came.results.is_empty() {
-            failures.extend(came.stalled);
+            failures.extend(came.failed);
             nothing.push(request.group.title);
             continue;
         }
@@ -140,8 +140,8 @@ fn finish(
     failures: &mut Vec<Failure>,
 ) -> Result<(Request, Vec<Results>), Failure> {
     let written = |error: OutputError| Failure::Run(error.to_string());
-    let Done { results, stalled, without, interrupted } = came;
-    failures.extend(stalled);
+    let Done { results, failed, without, interrupted } = came;
+    failures.extend(failed);
     let all = request.group.runs.len();
     request.group.leave_out(&without, folder.draft()).map_err(written)?;
     if interrupted {
@@ -225,15 +225,15 @@ pub(crate) const PART: &str = "-interrupted";
 struct Done {
     /// Of the runs that have results: of none, where the user ended it before.
     results: Vec<Results>,
-    /// What is to be said of runs that stalled.
-    stalled: Option<Failure>,
+    /// What is to be said of runs that failed.
+    failed: Option<Failure>,
     /// Which runs have no results, in ascending order.
     without: Vec<usize>,
     /// Whether the user ended it.
     interrupted: bool,
 }
 
-/// The results of a group, or what its failed runs say. Of several runs some may stall or be interrupted, and the others have
+/// The results of a group, or what its failed runs say. Of several runs some may fail or be interrupted, and the others have
 /// their results all the same.
 fn all_done(group: &Group, answers: Vec<Answer>) -> Result<Done, Failure> {
     let mut results = Vec::with_capacity(answers.len());
@@ -242,8 +242,6 @@ fn all_done(group: &Group, answers: Vec<Answer>) -> Result<Done, Failure> {
     for (index, answer) in answers.into_iter().enumerate() {
         match answer {
             Ok(result) => results.push(result),
-            // The message of a wrong scenario begins with its place.
-            Err(RunError::Scenario(error)) => return Err(Failure::Request(error.to_string())),
             Err(error) => {
                 without.push(index);
                 if error != RunError::Interrupted {
@@ -254,8 +252,12 @@ fn all_done(group: &Group, answers: Vec<Answer>) -> Result<Done, Failure> {
     }
     let interrupted = without.len() > errors.len();
     let Some((first, error)) = errors.first() else {
-        return Ok(Done { results, stalled: None, without, interrupted });
+        return Ok(Done { results, failed: None, without, interrupted });
     };
+    if let (RunError::Scenario(error), true) = (error, results.is_empty()) {
+        // Its message begins with its place.
+        return Err(Failure::Request(error.to_string()));
+    }
     let first = &group.runs[*first];
     let name = &first.scenario.name;
     let message = match group.runs.len() {
@@ -271,13 +273,16 @@ fn all_done(group: &Group, answers: Vec<Answer>) -> Result<Done, Failure> {
             )
         ),
     };
-    if errors.iter().all(|(_, error)| matches!(error, RunError::Stalled { .. })) && !results.is_empty() {
-        return Ok(Done { results, stalled: Some(Failure::Run(message)), without, interrupted });
-    }
-    Err(match error {
-        RunError::Impossible(_) => Failure::Request(message),
+    let failure = match error {
+        RunError::Impossible(_) | RunError::Scenario(_) => Failure::Request(message),
         _ => Failure::Run(message),
-    })
+    };
+    // What took hours is not thrown away for what another run met.
+    if results.is_empty() {
+        Err(failure)
+    } else {
+        Ok(Done { results, failed: Some(failure), without, interrupted })
+    }
 }
 
 /// As many runs that failed, or reasons for which some were left out, are named; of more, how many they are.

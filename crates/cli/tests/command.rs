@@ -271,6 +271,26 @@ fn a_run_that_stalls_exits_with_1_and_writes_nothing() {
 }
 
 #[test]
+fn a_run_of_a_sweep_that_cannot_be_leaves_the_results_of_the_others() {
+    let scratch = Scratch::new("impossible");
+    let ring = SMALL.split("[[traffic]]").next().unwrap().to_owned()
+        + "[[traffic]]\nkind = \"collective\"\noperation = \"all-reduce\"\nalgorithm = \"ring\"\nchunks = 100\nsize = \"1MB\"\n";
+    scratch.scenario("ring.toml", &ring);
+    let output = scratch.roci(&["sweep", "ring.toml", "--set", "traffic.0.size=1MB,80GB", "--out", "o"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("1 of 2 runs failed, the first: traffic.0.size=80GB: traffic 0: a channel's data"),
+        "{said}"
+    );
+    let files = scratch.files();
+    assert!(
+        files.contains(&"o/summary.json".to_owned()) && !files.iter().any(|file| file.contains("80GB")),
+        "{files:?}"
+    );
+}
+
+#[test]
 fn runs_of_a_sweep_that_stall_leave_the_results_of_the_others() {
     let scratch = Scratch::new("stalls");
     scratch.scenario("stall.toml", &format!("{SMALL}\n[faults]\nloss = 0.5\n"));
