@@ -118,7 +118,13 @@ impl Group {
         seeds: &[u64],
     ) -> Result<Self, PlanError> {
         let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
-        for (key, list) in axes {
+        for (place, (key, list)) in axes.iter().enumerate() {
+            if axes[..place].iter().any(|(other, _)| other == key) {
+                let remedy = "name all of its values behind one of the two".to_owned();
+                let (argument, message) =
+                    (format!("--set {key}"), "several values are given twice for this key");
+                return Err(ArgumentError { argument, message, remedy }.into());
+            }
             let values = overrides::values(list).map_err(|error| ArgumentError {
                 argument: format!("--set {key}={}", error.argument),
                 ..error

@@ -126,6 +126,9 @@ fn a_sweep_is_every_combination_in_order_each_with_every_seed() {
     assert!(told.starts_with("--set traffic.0.size=: it has an empty value"), "{told}");
     let axes = set(&[("nic.mtu", "1024,-1")]);
     assert!(matches!(Group::of_sweep(&file.0, &[], &axes, &[]), Err(PlanError::Scenario(_))));
+    let twice = [("seed".to_owned(), "1,2".to_owned()), ("seed".to_owned(), "3,4".to_owned())];
+    let told = Group::of_sweep(&file.0, &[], &twice, &[]).unwrap_err().to_string();
+    assert!(told.starts_with("--set seed: several values are given twice for this key; name all"), "{told}");
 }
 
 #[test]

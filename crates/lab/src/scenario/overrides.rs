@@ -170,7 +170,24 @@ fn split(list: &str) -> Vec<&str> {
 fn range(item: &str) -> Result<Option<std::ops::RangeInclusive<u64>>, ArgumentError> {
     let Some((from, to)) = item.split_once("..") else { return Ok(None) };
     let to = to.strip_prefix('=').unwrap_or(to);
-    let (Ok(from), Ok(to)) = (from.trim().parse::<u64>(), to.trim().parse::<u64>()) else { return Ok(None) };
+    let (from, to) = (from.trim(), to.trim());
+    let (Ok(from), Ok(to)) = (from.parse::<u64>(), to.parse::<u64>()) else {
+        // Paths have dots too.
+        let is_number = |end: &str| {
+            let unit = end.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+            unit.len() < end.len()
+                && unit.len() <= 4
+                && unit.chars().all(|c| c.is_ascii_alphabetic() || c == '/')
+        };
+        return match is_number(from) && is_number(to) {
+            true => Err(error(
+                item,
+                "ranges are of whole numbers without a unit",
+                "list the values, such as 10KB,20KB,40KB; `roci tune` searches between two of them",
+            )),
+            false => Ok(None),
+        };
+    };
     if from > to {
         return Err(error(item, "this range runs backwards", format!("write {to}..{from}")));
     }
@@ -229,6 +246,11 @@ mod tests {
         assert!(open.contains("a quote in its key is never closed"), "{open}");
         assert!(values("8..1").is_err());
         assert!(values("1..100000000000").is_err());
+        for item in ["10KB..40KB", "0.1..0.9", "1Gb/s..4Gb/s", "1us..=2us"] {
+            let told = values(item).unwrap_err().to_string();
+            assert!(told.contains("without a unit; list the values"), "{told}");
+        }
+        assert_eq!(values("\"../1.txt\",../2.goal").unwrap().len(), 2);
         assert!(values("1,,2").is_err());
         assert!(seeds("1,x").is_err());
         assert!(seeds("1,2,1").unwrap_err().to_string().contains("name seed 1 once"));

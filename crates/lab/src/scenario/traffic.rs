@@ -558,6 +558,12 @@ impl Reading<'_> {
             _ => format!("flows with a name are {}", listed(known().take(8))),
         });
         let remedy = match nearest(&name.value, known()) {
+            _ if self.traffic_names.contains(&name.value) => {
+                format!(
+                    "that is a [[traffic]] table: write `traffic = \"{}\"` in place of `flow` for all of its flows",
+                    name.value
+                )
+            }
             Some(near) => format!("did you mean `{near}`? {exist}"),
             None => exist,
         };

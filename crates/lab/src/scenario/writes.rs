@@ -280,6 +280,18 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_is_called_a_flow_is_said_to_be_one() {
+        let text = "[topology]\nkind = \"star\"\nhosts = 4\nrate = \"10Gb/s\"\ndelay = \"1us\"\n\
+            [[traffic]]\nname = \"burst\"\nkind = \"incast\"\nsenders = 2\nsize = \"1MB\"\n\
+            [[at]]\ntime = \"1us\"\nflow = \"burst\"\nset = { \"transport.control.g\" = \"1/128\" }\n";
+        let error = Scenario::parse(text, "here.toml", &[]).unwrap_err();
+        let remedy = "that is a [[traffic]] table: write `traffic = \"burst\"` in place of `flow` for all of its flows";
+        assert_eq!((error.message.as_str(), error.remedy.as_str()), ("there is no flow `burst`", remedy));
+        let meant = text.replace("flow = ", "traffic = ");
+        assert!(Scenario::parse(&meant, "here.toml", &[]).is_ok());
+    }
+
+    #[test]
     fn a_register_is_named_in_full_and_in_quotes_by_the_words_of_the_law() {
         let law = |control: &str, set: &str| {
             let text = format!(
