@@ -198,6 +198,7 @@ impl Core {
             let is_told = way.hear(now, &stack, &self.hop_rates);
             self.counters.told += u64::from(is_told && is_answer);
             self.counters.beyond += u64::from(is_told && way.is_beyond());
+            self.counters.short += u64::from(is_told && way.is_short());
             is_told.then_some(*way.told())
         });
         let (hops, path_id) = told.as_ref().map_or_else(Default::default, Told::get);

@@ -59,6 +59,8 @@ pub struct IoCounters {
     pub unrated: u64,
     /// How often a port had sent, twice in a row over 32 KiB, over a quarter more than the rate lets through that was said for it (`hop_rates`).
     pub beyond: u64,
+    /// How often a port had sent, 64 times in a row over 32 KiB, over a quarter less than the rate lets through that was said for it, while packets waited.
+    pub short: u64,
 }
 
 impl IoCounters {
@@ -78,6 +80,7 @@ impl IoCounters {
             told,
             unrated,
             beyond,
+            short,
         } = other;
         self.sent += sent;
         self.unsent += unsent;
@@ -92,6 +95,7 @@ impl IoCounters {
         self.told += told;
         self.unrated += unrated;
         self.beyond += beyond;
+        self.short += short;
     }
 }
 

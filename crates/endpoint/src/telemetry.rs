@@ -28,6 +28,10 @@ const DRIFT: i64 = 5_000;
 /// packets are no wonder, for counts have steps; and so twice in a row, for a packet that is late by more than a clock's round tells of another time.
 const LOOKED_AT: u64 = 32 << 10;
 const STEPS: u64 = 9_000;
+/// What waited at a port when it was looked at is more than it has sent when it is looked at again: then it was busy all the time, and its rate is
+/// what it sent. So often in a row that has to be a quarter and two packets less than was said, for a port that is paused, or a switch in software whose
+/// thread waits for a core, sends less for a while.
+const BUSY: u32 = 64;
 /// After so much silence nothing that was told counts any more.
 const SILENCE: Span = Span::from_secs(1);
 
@@ -72,6 +76,8 @@ pub(crate) struct Telemetry {
     drifted: i64,
     /// Whether by what came last a port sends more than the rate that was said for it lets through.
     is_beyond: bool,
+    /// Whether it sends less than that though packets wait.
+    is_short: bool,
 }
 
 /// The hops as laws take them.
@@ -98,10 +104,30 @@ struct Link {
     sent: u64,
     /// What that was when the path got its number.
     met: u64,
-    /// Both when it was last looked whether its rate lets it send so much.
-    looked: (i64, u64),
-    /// Whether it had sent more then.
+    /// What it is held to the rate by that was said for it.
+    held: Held,
+}
+
+/// A port as it was last looked whether its rate lets it send so much, or more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    at: i64,
+    sent: u64,
+    /// What waited then.
+    queued: u64,
+    /// Whether it had sent more than its rate lets through.
     was_beyond: bool,
+    /// How often in a row it was busy all the time and had sent less.
+    short: u32,
+}
+
+/// What a port was found to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// It sends more than its rate lets through.
+    Beyond,
+    /// It sends less though packets wait.
+    Short,
 }
 
 impl Telemetry {
@@ -121,27 +147,32 @@ impl Telemetry {
         let drift = (now_ns - self.drifted) / DRIFT;
         self.drifted += drift * DRIFT;
         let mut is_anew = !is_known;
-        self.is_beyond = false;
+        (self.is_beyond, self.is_short) = (false, false);
         let hops = self.links.iter_mut().zip(&mut self.told.hops);
         for (((link, hop), told), rate) in hops.zip(told).zip(&rates.each) {
             let rate = told.rate.rate().unwrap_or(*rate);
             if is_known {
                 is_anew |= link.hear(told, now_ns, drift, rate);
-                self.is_beyond |= told.rate.rate().is_none() && link.is_beyond(rate);
+                if told.rate.rate().is_none() {
+                    let found = link.found((told.queue_80 * QUEUED).into(), rate);
+                    self.is_beyond |= found == Some(Found::Beyond);
+                    self.is_short |= found == Some(Found::Short);
+                }
             } else {
                 let at = told.time_ns.into();
                 let sent = u64::from(told.bytes_128 * SENT);
-                *link =
-                    Link { least: now_ns - at, at, sent, met: sent, looked: (at, sent), was_beyond: false };
+                let held = Held { at, sent, ..Held::default() };
+                *link = Link { least: now_ns - at, at, sent, met: sent, held };
             }
             *hop = link.hop(told, rate);
         }
         if is_anew {
             self.anew = self.anew.wrapping_add(1);
             for link in &mut self.links {
-                (link.met, link.looked, link.was_beyond) = (link.sent, (link.at, link.sent), false);
+                link.met = link.sent;
+                link.hold_anew();
             }
-            self.is_beyond = false;
+            (self.is_beyond, self.is_short) = (false, false);
             // A header has twelve of its bits.
             self.told.path = PathId::new(self.anew << 12 | u32::from(stack.path()));
         }
@@ -153,6 +184,12 @@ impl Telemetry {
     /// another order than that of the hops.
     pub(crate) const fn is_beyond(&self) -> bool {
         self.is_beyond
+    }
+
+    /// Whether by what came last a port has sent less than lets the rate through that was said for it, each time that it was looked at in a long while
+    /// though packets waited: a lower one is its.
+    pub(crate) const fn is_short(&self) -> bool {
+        self.is_short
     }
 
     /// What was told last.
@@ -191,25 +228,38 @@ impl Link {
             // Others have overtaken it, or only slow ones had come before, and its time is taken for one a round earlier: its count says which.
             let change = i64::from(more) - if more < UNITS / 2 { 0 } else { i64::from(UNITS) };
             self.sent = self.sent.wrapping_add_signed(change * i64::from(SENT));
-            (self.looked, self.was_beyond) = ((self.at, self.sent), false);
+            self.hold_anew();
             return false;
         }
         self.sent = self.sent.wrapping_add((more * SENT).into());
         rate.octets_in(Span::from_nanos(ahead.unsigned_abs())) >= u64::from(UNITS * SENT)
     }
 
-    /// Whether it has sent more than `rate` lets through since it had sent 32 KiB less, and before that as well; it is looked anew then.
-    fn is_beyond(&mut self, rate: BitsPerSec) -> bool {
-        let (at, sent) = self.looked;
+    /// It is looked at from now on.
+    fn hold_anew(&mut self) {
+        self.held = Held { at: self.at, sent: self.sent, ..Held::default() };
+    }
+
+    /// Whether it has sent more than `rate` lets through since it had sent 32 KiB less, and before that as well, or [`BUSY`] times in a row
+    /// less though packets waited, of which now are so many octets `queued`; it is looked anew then.
+    fn found(&mut self, queued: u64, rate: BitsPerSec) -> Option<Found> {
+        let Held { at, sent, queued: waited, was_beyond, short } = self.held;
         let more = self.sent.wrapping_sub(sent);
         let passed = u64::try_from(self.at - at).unwrap_or(0);
         if more < LOOKED_AT || passed == 0 {
-            return false;
+            return None;
         }
-        self.looked = (self.at, self.sent);
+        let most = |octets: u64| octets.saturating_add(octets / 4).saturating_add(STEPS);
         let through = rate.octets_in(Span::from_nanos(passed));
-        let is_beyond = more > through.saturating_add(through / 4).saturating_add(STEPS);
-        std::mem::replace(&mut self.was_beyond, is_beyond) && is_beyond
+        let (is_beyond, is_less) = (more > most(through), most(more) < through);
+        let short = match waited > more.saturating_add(STEPS) {
+            true if is_less => short + 1,
+            true => 0,
+            false => short,
+        };
+        let (at, sent) = (self.at, self.sent);
+        self.held = Held { at, sent, queued, was_beyond: is_beyond, short: short % BUSY };
+        if was_beyond && is_beyond { Some(Found::Beyond) } else { (short == BUSY).then_some(Found::Short) }
     }
 
     fn hop(&self, told: &IntHop, rate: BitsPerSec) -> Hop {
@@ -397,6 +447,31 @@ mod tests {
         assert!(seen([slow, fast]) > 0);
         assert!(seen([slow, slow]) > 0);
         assert_eq!(seen([fast, fast]), 0, "a rate that is too high is never passed");
+    }
+
+    #[test]
+    fn a_rate_that_is_too_high_is_noticed_while_packets_wait_and_never_else() {
+        let (slow, mbps) = (BitsPerSec::from_mbps(100), BitsPerSec::from_mbps);
+        // Four thousand packets of 1,100 octets at 100 Mb/s, behind which so much waits; one in `halts` leaves 10 ms late.
+        let seen = |said: BitsPerSec, queued: u64, halts: u64| {
+            let (rates, mut telemetry) = (Rates::new(&[said], slow), Telemetry::default());
+            let mut at = Instant::ZERO;
+            (0..4_000_u64)
+                .filter(|n| {
+                    at += slow.time_for(1_100)
+                        + if n % halts == 0 { Span::from_millis(10) } else { Span::ZERO };
+                    let hop = IntHop::new(slow, at, Bytes(n * 1_100), Bytes(queued));
+                    telemetry.hear(at, &stack(7, hop), &rates);
+                    telemetry.is_short()
+                })
+                .count()
+        };
+        let never = u64::MAX;
+        assert_eq!(seen(mbps(1_000), 100_000, never), 4_000 / 30 / 64);
+        assert_eq!(seen(mbps(1_000), 30_000, never), 0, "the port may have been idle");
+        assert_eq!(seen(slow, 100_000, never), 0);
+        assert_eq!(seen(mbps(120), 100_000, never), 0);
+        assert_eq!(seen(slow, 100_000, 100), 0, "it has stood still now and then");
     }
 
     #[test]

@@ -12,6 +12,9 @@ const RATES: &str = "roci_telemetry_hop_rates";
 const BEYOND: &str = "roci_telemetry_beyond_total";
 /// What is said then.
 pub(super) const WRONG_RATES: &str = "a hop has sent more than the rate of --hop-rate lets through: give each hop's own rate, in the order in which data pass them";
+/// How often one had sent less for long while packets waited, and what is said then.
+const SHORT: &str = "roci_telemetry_short_total";
+pub(super) const LOWER_RATES: &str = "a hop has sent less for long than the rate of --hop-rate lets through, while packets waited there: give it the rate that it has";
 /// What a column is called; the first two of them name the queue pair and the socket.
 const HEADER: [&str; 8] = ["way", "hop", "queue", "waits", "rate", "carried", "used", "told"];
 /// What stands behind the hop that holds its way back.
@@ -50,7 +53,8 @@ pub(super) fn left_alone(counters: &str) -> Option<String> {
     let count = sum(UNRATED);
     let left = (count > 0).then(|| format!("{count} {}", other_hops(sum(RATES))));
     let wrong = (sum(BEYOND) > 0).then(|| WRONG_RATES.to_owned());
-    left.into_iter().chain(wrong).reduce(|one, next| one + "\n" + &next)
+    let lower = (sum(SHORT) > 0).then(|| LOWER_RATES.to_owned());
+    left.into_iter().chain(wrong).chain(lower).reduce(|one, next| one + "\n" + &next)
 }
 
 /// What packets did whose telemetry was left alone, and what can be done.
@@ -139,5 +143,9 @@ mod tests {
         assert!(counters.contains(&none), "{counters}");
         let told = left_alone(&counters.replace(&none, &none.replace(" 0", " 3")));
         assert_eq!(told.as_deref(), Some(WRONG_RATES));
+        let none = format!("{SHORT}{{device=\"10.0.0.1\"}} 0\n");
+        assert!(counters.contains(&none), "{counters}");
+        let told = left_alone(&counters.replace(&none, &none.replace(" 0", " 1")));
+        assert_eq!(told.as_deref(), Some(LOWER_RATES));
     }
 }

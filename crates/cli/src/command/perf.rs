@@ -1,6 +1,6 @@
 //! `roci perf`: perftest's tests, with perftest's tables.
 
-use super::hops::{WRONG_RATES, other_hops};
+use super::hops::{LOWER_RATES, WRONG_RATES, other_hops};
 use crate::Failure;
 use crate::args::perf::Perf;
 use crate::execute::print;
@@ -118,7 +118,8 @@ impl Watch for Screen<'_> {
             }
             Event::Unrated if !self.asked.quiet => self.note(&other_hops(rates(self.options))),
             Event::Beyond if !self.asked.quiet => self.note(WRONG_RATES),
-            Event::Unrated | Event::Beyond => {}
+            Event::Short if !self.asked.quiet => self.note(LOWER_RATES),
+            Event::Unrated | Event::Beyond | Event::Short => {}
             Event::Times(times) if self.json => self.result.borrow_mut().2 = times.to_vec(),
             Event::Times(times) => self.bar.hide_while(|| print(&each(times))),
             Event::Row(row) => {
@@ -352,6 +353,9 @@ fn troubles(options: &Options, counted: &Counted) -> String {
     if counted.beyond > 0 {
         return told + &format!(" {WRONG_RATES}\n");
     }
+    if counted.short > 0 {
+        return told + &format!(" {LOWER_RATES}\n");
+    }
     if counted.unrated > 0 {
         let count = counted.unrated;
         return told + &format!(" {count} {}\n", other_hops(rates(options)));
@@ -428,6 +432,7 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
         told,
         unrated,
         beyond,
+        short,
         sent,
         lost,
         taken,
@@ -450,6 +455,7 @@ fn counted_json(options: &Options, counted: &Counted) -> Value {
         value["telemetry"] = told.into();
         value["telemetry_unrated"] = unrated.into();
         value["telemetry_beyond"] = beyond.into();
+        value["telemetry_short"] = short.into();
     }
     if options.service == Service::Uc {
         value["messages"] =
@@ -515,6 +521,8 @@ mod tests {
         let of = |told| troubles(&Counted { told, ..Counted::default() });
         let beyond = troubles(&Counted { told: Some(9), beyond: 1, ..Counted::default() });
         assert!(beyond.starts_with(" a hop has sent more than"), "{beyond}");
+        let short = troubles(&Counted { told: Some(9), short: 1, ..Counted::default() });
+        assert!(short.starts_with(" a hop has sent less for long than"), "{short}");
         assert!(of(Some(0)).contains("No switch told anything") && of(Some(1)).is_empty());
         let told = troubles(&Counted { told: Some(0), unrated: 9, ..Counted::default() });
         assert!(

@@ -98,6 +98,7 @@ impl DeviceInner {
             told,
             unrated,
             beyond,
+            short,
         } = self.counters();
         for (name, help, value) in [
             ("packets_sent_total", "Packets sent.", sent),
@@ -119,6 +120,11 @@ impl DeviceInner {
                 "telemetry_beyond_total",
                 "How often a port had sent more than the rate lets through that was said for it.",
                 beyond,
+            ),
+            (
+                "telemetry_short_total",
+                "How often a port had sent less for long than the rate lets through that was said for it, while packets waited.",
+                short,
             ),
         ] {
             text.begin(name, "counter", help);

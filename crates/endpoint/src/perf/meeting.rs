@@ -58,7 +58,7 @@ impl<'a> Ready<'a> {
         channel.acquaintance().patience = None;
         watch.event(Event::Connected(&connection));
         let (sent, arrived, heard) = (0, None, Cell::default());
-        let (is_unrated, is_beyond) = (Cell::default(), Cell::default());
+        let [is_unrated, is_beyond, is_short] = <[Cell<bool>; 3]>::default();
         let options = place.options;
         Session {
             options,
@@ -72,6 +72,7 @@ impl<'a> Ready<'a> {
             heard,
             is_unrated,
             is_beyond,
+            is_short,
         }
     }
 }

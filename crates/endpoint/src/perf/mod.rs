@@ -496,6 +496,9 @@ pub enum Event<'a> {
     Unrated,
     /// A port has sent more than the rate lets through that `hop_rates` say for it, so that another is its. Told once, as it is first seen.
     Beyond,
+    /// A port has sent less for long than the rate lets through that `hop_rates` say for it, while packets waited there, so that a lower one is its. Told
+    /// once, as it is first seen.
+    Short,
     /// How long each message took, in microseconds and as in [`Latency`], where [`Options::times`] asks for it; the row of the
     /// same messages follows.
     Times(&'a [f64]),
@@ -534,6 +537,8 @@ pub struct Counted {
     pub unrated: u64,
     /// How often a port had sent more than the rate lets through that `hop_rates` say for it.
     pub beyond: u64,
+    /// How often a port had sent less for long than that while packets waited.
+    pub short: u64,
     /// The widest window in octets that the law let a queue pair have as the test ended; `None` where it has none.
     pub law_window: Option<u32>,
     /// Messages sent over unreliable connections.

@@ -192,6 +192,8 @@ pub(super) struct Session<'a> {
     pub(super) is_unrated: Cell<bool>,
     /// Whether it was told that a port sends more than its rate lets through.
     pub(super) is_beyond: Cell<bool>,
+    /// Whether it was told that a port sends less while packets wait.
+    pub(super) is_short: Cell<bool>,
 }
 
 impl Session<'_> {
@@ -217,15 +219,19 @@ impl Session<'_> {
     pub(super) fn progress(&self, done: u64, total: u64) {
         self.listen();
         self.watch.event(Event::Progress { done, total });
-        if !self.options.has_telemetry() || self.is_unrated.get() && self.is_beyond.get() {
+        let told = [&self.is_unrated, &self.is_beyond, &self.is_short];
+        if !self.options.has_telemetry() || told.into_iter().all(Cell::get) {
             return;
         }
-        let IoCounters { unrated, beyond, .. } = self.place.device.counters();
+        let IoCounters { unrated, beyond, short, .. } = self.place.device.counters();
         if self.options.hop_rates.len() > 1 && unrated > 0 && !self.is_unrated.replace(true) {
             self.watch.event(Event::Unrated);
         }
         if beyond > 0 && !self.is_beyond.replace(true) {
             self.watch.event(Event::Beyond);
+        }
+        if short > 0 && !self.is_short.replace(true) {
+            self.watch.event(Event::Short);
         }
     }
 
@@ -276,9 +282,9 @@ impl Session<'_> {
     /// Measures, and tells what was counted, whatever the end.
     pub(super) fn run(&mut self) -> Result<(), PerfError> {
         let done = self.measure().map_err(|error| self.blamed(error));
-        let IoCounters { overflowed, cnps: cnps_sent, told, unrated, beyond, .. } =
+        let IoCounters { overflowed, cnps: cnps_sent, told, unrated, beyond, short, .. } =
             self.place.device.counters();
-        let mut counted = Counted { overflowed, cnps_sent, unrated, beyond, ..Counted::default() };
+        let mut counted = Counted { overflowed, cnps_sent, unrated, beyond, short, ..Counted::default() };
         for of in self.qps.iter().map(QueuePair::counters) {
             counted.packets += of.packets;
             counted.retransmitted += of.retransmitted;
