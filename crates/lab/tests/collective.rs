@@ -163,24 +163,34 @@ fn a_broadcast_is_a_chain_through_which_chunks_follow_one_another() {
     assert!(wire < parts && parts < wire * HEADED * 43.0 / 40.0 + 3.0 * LATENCY, "{parts}");
 }
 
-const EACH: [(&str, &str); 11] = [
-    ("all-reduce", "ring"),
-    ("all-reduce", "halving-doubling"),
-    ("all-reduce", "tree"),
-    ("reduce-scatter", "ring"),
-    ("reduce-scatter", "halving-doubling"),
-    ("reduce-scatter", "direct"),
-    ("all-gather", "ring"),
-    ("all-gather", "halving-doubling"),
-    ("all-gather", "direct"),
-    ("all-to-all", "direct"),
-    ("broadcast", "ring"),
+/// All operations with all of their algorithms, and how many ranks share a server.
+const EACH: [(&str, &str, u64); 15] = [
+    ("all-reduce", "ring", 1),
+    ("all-reduce", "ring", 4),
+    ("all-reduce", "halving-doubling", 1),
+    ("all-reduce", "tree", 1),
+    ("all-reduce", "tree", 2),
+    ("reduce-scatter", "ring", 1),
+    ("reduce-scatter", "halving-doubling", 1),
+    ("reduce-scatter", "direct", 1),
+    ("all-gather", "ring", 1),
+    ("all-gather", "halving-doubling", 1),
+    ("all-gather", "direct", 1),
+    ("all-to-all", "direct", 1),
+    ("all-to-all", "pxn", 2),
+    ("all-to-all", "pxn", 4),
+    ("broadcast", "ring", 1),
 ];
 
 /// Octets that all ranks together send in an iteration, each `size` of data.
-fn sent(operation: &str, ranks: u64, size: u64) -> u64 {
-    match operation {
-        "all-reduce" => 2 * (ranks - 1) * size,
+fn sent(operation: &str, algorithm: &str, (ranks, per_server): (u64, u64), size: u64) -> u64 {
+    match (operation, algorithm) {
+        ("all-reduce", _) => 2 * (ranks - 1) * size,
+        // Each server's ranks send one another what is for their rails, and then that of all to each other server.
+        (_, "pxn") => {
+            let servers = ranks / per_server;
+            (servers * (per_server - 1) + per_server * (servers - 1)) * size
+        }
         _ => (ranks - 1) * size,
     }
 }
@@ -190,9 +200,10 @@ fn each_ends_and_has_moved_its_data_whatever_links_and_hosts_do() {
     let faults = "[transport]\ntimeout = \"200us\"\n[faults]\nloss = 0.004\ncorrupt = 0.002\nduplicate = 0.01\n\
         reorder = { share = 0.01, by = \"5us\" }\n";
     let late = "[transport]\nrecovery = \"irn\"\ntimeout = \"200us\"\n[faults]\nloss = 0.01\n";
-    for (operation, algorithm) in EACH {
+    for (operation, algorithm, per_server) in EACH {
         let lines = format!(
-            "operation = \"{operation}\"\nalgorithm = \"{algorithm}\"\nsize = 100_003\nchannels = 2\nchunks = 3\niterations = 3\n"
+            "operation = \"{operation}\"\nalgorithm = \"{algorithm}\"\nranks_per_server = {per_server}\nsize = 100_003\nchannels = 2\n\
+             chunks = 3\niterations = 3\n"
         );
         for (rest, set) in [
             (faults, None),
@@ -207,7 +218,8 @@ fn each_ends_and_has_moved_its_data_whatever_links_and_hosts_do() {
             let over = only(&results).over_ideal(time).unwrap();
             assert!(over >= 1.0, "{operation} {algorithm} {set:?}: {over}");
             let delivered: u64 = results.flows.iter().map(|flow| flow.delivered).sum();
-            assert_eq!(delivered, 3 * sent(operation, 8, 100_003), "{operation} {algorithm} {set:?}");
+            let octets = sent(operation, algorithm, (8, per_server), 100_003);
+            assert_eq!(delivered, 3 * octets, "{operation} {algorithm} {per_server} {set:?}");
         }
     }
 }

@@ -201,7 +201,7 @@ impl Source {
                 let (from, to) = schedule.ends(edge);
                 let [src, dst] = [from, to].map(|place| hosts[spec.rank_at(channel, place) as usize].0);
                 let job = job(src, dst, Bytes(spec.message_sizes(edge).0), spec.common);
-                Job { messages: Some(spec.messages()), depth: 0, ..job }
+                Job { messages: Some(spec.messages(edge)), depth: 0, ..job }
             }
             (Traffic::Goal(spec), State::Goal { hosts }) => {
                 let line = spec.lines()[n];

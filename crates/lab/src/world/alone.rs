@@ -112,11 +112,12 @@ fn ideal(
                 paths.arrival(net, *from, *to, size, profiles.mtu(*from, *to))
             })
             .collect();
-        longest = longest.max(if schedule.algorithm() == Algorithm::Tree {
-            of_trees(&schedule, &arrivals, copies, &mut links)
-        } else {
-            of_steps(&schedule, &arrivals, copies, &mut links)
-        });
+        let of = match schedule.algorithm() {
+            Algorithm::Tree => of_trees,
+            Algorithm::Pxn => of_rails,
+            Algorithm::Ring | Algorithm::HalvingDoubling | Algorithm::Direct => of_steps,
+        };
+        longest = longest.max(of(&schedule, &arrivals, copies, &mut links));
     }
     let by_link = links.into_values().map(|link| link.busy + link.behind).max();
     longest.max(by_link.unwrap_or(Span::ZERO))
@@ -165,6 +166,28 @@ fn of_steps(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut 
             }
         }
         std::mem::swap(&mut ready, &mut next);
+    }
+    longest
+}
+
+/// The same of an all-to-all over rails: what is sent on has come from all ranks of the server.
+fn of_rails(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut Links) -> Span {
+    let mut longest = Span::ZERO;
+    let mut ready = vec![Span::ZERO; schedule.ranks() as usize];
+    // Steps within servers come before those on rails.
+    for step in 0..schedule.steps() {
+        for rank in 0..schedule.ranks() {
+            let Some(message) = schedule.message(rank, step) else { continue };
+            let arrival = arrivals[message.edge as usize];
+            let is_on_rail = schedule.is_on_rail(message.edge);
+            let since = if is_on_rail { ready[rank as usize] } else { Span::ZERO };
+            longest = longest.max(since + arrival.time);
+            carry(links, (arrival.ends[0], false), arrival.busy * copies, arrival.behind);
+            if !is_on_rail {
+                let ready = &mut ready[message.to as usize];
+                *ready = (*ready).max(arrival.time);
+            }
+        }
     }
     longest
 }

@@ -93,6 +93,7 @@ fn a_tree_and_an_all_to_all_are_no_faster_than_their_ideal_on_several_nics() {
     for (operation, algorithm) in [
         ("all-reduce", "tree"),
         ("all-to-all", "direct"),
+        ("all-to-all", "pxn"),
         ("all-gather", "direct"),
         ("reduce-scatter", "halving-doubling"),
     ] {
@@ -107,6 +108,78 @@ fn a_tree_and_an_all_to_all_are_no_faster_than_their_ideal_on_several_nics() {
         let iteration = &one.iterations[0];
         assert!(results.host(iteration.last).ends_with(".0"), "hosts are called by their first NIC");
     }
+}
+
+/// The mean time of the iterations of the one collective, in seconds.
+fn mean(results: &Results) -> f64 {
+    let (mean, ..) = results.collectives[0].times().expect("an iteration");
+    mean
+}
+
+/// An all-to-all of 16 MiB among all sixteen GPUs, which are all on one group of leaves: what the NIC of a GPU on its rail sends to other
+/// servers is 12 MiB, and takes as many seconds as it tells.
+fn all_to_all() -> (String, f64) {
+    let text = with("kind = \"collective\"\noperation = \"all-to-all\"\nsize = \"16MiB\"\nchunks = 4")
+        .replace("servers_per_leaf = 2", "servers_per_leaf = 4");
+    // Headers, preamble and gap are 82 octets of 4178 in most packets.
+    let on_wire = f64::from(12 << 20) * 4178.0 / 4096.0;
+    (text, on_wire * 8.0 / 100e9)
+}
+
+#[test]
+fn over_rails_an_all_to_all_needs_no_spines_which_a_direct_one_waits_for() {
+    let (text, rail) = all_to_all();
+    // One spine: the four GPUs of a rail share a way of 100 Gb/s to other rails, and 9 of 12 MiB of each go there.
+    let one_spine = [("topology.spines", "1")];
+    let direct = run(&text, &one_spine);
+    let over_rails = run(&text, &[one_spine[0], ("traffic.0.algorithm", "pxn")]);
+    let (direct_time, time) = (mean(&direct), mean(&over_rails));
+    let least = rail * 4.0 * 9.0 / 12.0;
+    assert!((least..1.1 * least).contains(&direct_time), "{direct_time} {least}");
+    assert!((rail..1.05 * rail).contains(&time), "{time} {rail}");
+    let [direct, over_rails] = [&direct, &over_rails].map(carried);
+    assert!(direct["leaf0>spine0"] > 36 << 20);
+    assert_eq!(over_rails["leaf0>spine0"], 0);
+    // The rail carries as much either way, but for the ends of messages and what is acknowledged.
+    let of = |links: &BTreeMap<&str, u64>| links["h0.0>leaf0"] as f64;
+    assert!((of(&over_rails) / of(&direct) - 1.0).abs() < 0.02, "{} {}", of(&over_rails), of(&direct));
+}
+
+#[test]
+fn where_spines_are_no_bottleneck_an_all_to_all_over_rails_costs_its_way_within_the_server() {
+    let (text, rail) = all_to_all();
+    let wide = [("topology.spines", "1"), ("topology.fabric_rate", "1600Gb/s")];
+    let direct = mean(&run(&text, &wide));
+    let over_rails = mean(&run(&text, &[wide[0], wide[1], ("traffic.0.algorithm", "pxn")]));
+    assert!((rail..1.05 * rail).contains(&direct), "{direct} {rail}");
+    // No NIC of a rail has anything to send before the first of four chunks of the first round has come: three of 256 KiB, at 900 Gb/s.
+    // From then on it is never idle, as is that of a direct one from the start, whose last packet goes over two links of 500 ns more.
+    let chunks = 3.0 * f64::from(256 << 10) * 8.0 / 900e9;
+    let cost = over_rails - direct + 1e-6;
+    assert!((cost / chunks - 1.0).abs() < 0.1, "{cost} {chunks}");
+}
+
+#[test]
+fn trees_with_their_heads_on_different_gpus_are_as_fast_as_rings_on_rails() {
+    let tree = with(
+        "kind = \"collective\"\noperation = \"all-reduce\"\nalgorithm = \"tree\"\nsize = \"16MiB\"\nchannels = 4\nchunks = 16",
+    );
+    let results = run(&tree, &[]);
+    let time = mean(&results);
+    // The busiest server has two children in one tree and a parent in both: each of its NICs sends its channel's 4 MiB twice.
+    let least = f64::from(8 << 20) * 8.0 / 100e9;
+    assert!((least..1.25 * least).contains(&time), "{time} {least}");
+    let carried = carried(&results);
+    let sent = |host: u32| carried[format!("h{host}.0>leaf{}", host / 8 * 4 + host % 4).as_str()];
+    for server in 0..4 {
+        // Servers 0 and 3 have a parent in one tree and one child in the other, with half of the data each.
+        let payload = if server == 1 || server == 2 { 8u64 << 20 } else { 4 << 20 };
+        let range = payload..payload * 106 / 100;
+        assert!((0..4).all(|gpu| range.contains(&sent(4 * server + gpu))), "{server} {}", sent(4 * server));
+    }
+    // As if each rank were a server of its own, half of all that goes up and down crosses to other rails, or takes NICs that have enough to do.
+    let alike = mean(&run(&tree, &[("traffic.0.ranks_per_server", "1")]));
+    assert!(alike > 1.5 * time, "{alike} {time}");
 }
 
 #[test]
@@ -150,9 +223,9 @@ fn rings_keep_to_rails_unless_somebody_says_where_their_ranks_are() {
     assert!(!leaves("ranks_per_server = 1"), "only the last GPU of a server sends to the next");
     let listed: Vec<String> = (0..16).map(|host| format!("\"h{host}\"")).collect();
     assert!(!leaves(&format!("hosts = [{}]", listed.join(", "))));
-    let tree =
-        with("kind = \"collective\"\noperation = \"all-reduce\"\nalgorithm = \"tree\"\nsize = \"1MiB\"\n");
-    assert!(!run(&tree, &[]).collectives[0].iterations.is_empty(), "a tree has no rings");
+    let direct =
+        with("kind = \"collective\"\noperation = \"all-gather\"\nalgorithm = \"direct\"\nsize = \"1MiB\"\n");
+    assert!(!run(&direct, &[]).collectives[0].iterations.is_empty(), "it knows no servers");
 }
 
 const TWO_TORS: &str = r#"

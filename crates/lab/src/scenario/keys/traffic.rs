@@ -200,10 +200,10 @@ pub static COLLECTIVE: Section = section(
         ),
         key(
             "algorithm",
-            "`\"ring\"`, `\"halving-doubling\"`, `\"tree\"` or `\"direct\"`",
+            "`\"ring\"`, `\"halving-doubling\"`, `\"tree\"`, `\"direct\"` or `\"pxn\"`",
             "`\"ring\"`; of `all-to-all` `\"direct\"`",
-            "How: `all-reduce` takes all but `direct`, `reduce-scatter` and `all-gather` all but `tree`, `all-to-all` only `direct`, and \
-             `broadcast` only `ring`.",
+            "How: `all-reduce` takes the first three, `reduce-scatter` and `all-gather` `ring`, `halving-doubling` and `direct`, `all-to-all` \
+             `direct` and `pxn`, and `broadcast` only `ring`.",
         ),
         key("hosts", HOSTS, "all hosts, in their order", "The host of each rank, in the order of ranks."),
         key(
@@ -216,8 +216,8 @@ pub static COLLECTIVE: Section = section(
             "ranks_per_server",
             "a whole number, 1 to 65535",
             "what the topology says of a server, with all `hosts` in order; else `1`",
-            "So many ranks in a row share a server: the rings of different `channels` enter and leave it by different ones. For `ring`, but of \
-             `broadcast`.",
+            "So many ranks in a row share a server: the rings and trees of different `channels` enter and leave it by different ones, and `pxn` \
+             goes over its other ranks. For `tree`, `pxn`, and `ring` but of `broadcast`.",
         ),
         key(
             "size",

@@ -19,11 +19,12 @@ const OPERATIONS: [(&str, Operation); 5] = [
     ("broadcast", Operation::Broadcast),
 ];
 
-const ALGORITHMS: [(&str, Algorithm); 4] = [
+const ALGORITHMS: [(&str, Algorithm); 5] = [
     ("ring", Algorithm::Ring),
     ("halving-doubling", Algorithm::HalvingDoubling),
     ("tree", Algorithm::Tree),
     ("direct", Algorithm::Direct),
+    ("pxn", Algorithm::Pxn),
 ];
 
 /// How ranks come to their hosts: whether at random.
@@ -47,13 +48,11 @@ impl Reading<'_> {
         };
         let algorithm = table.word("algorithm", &ALGORITHMS)?.unwrap_or(operation.algorithms()[0]);
         let shuffled = table.word("placement", &PLACEMENTS)?.unwrap_or(false);
-        let has_rings = algorithm == Algorithm::Ring && operation != Operation::Broadcast;
-        let usual = self.names.per_server().filter(|_| has_rings && listed.is_none() && !shuffled);
-        let one = Collective {
+        let mut one = Collective {
             operation,
             algorithm,
             ranks,
-            per_server: table.count("ranks_per_server", 1..=65_535)?.or(usual).unwrap_or(1),
+            per_server: 1,
             shuffled,
             size: table.require("size", table.bytes("size", 1..=SIZE_MAX)?)?,
             channels: table.count("channels", 1..=256)?.unwrap_or(1),
@@ -63,6 +62,8 @@ impl Reading<'_> {
             start: self.start(table)?,
             common,
         };
+        let usual = self.names.per_server().filter(|_| one.knows_servers() && listed.is_none() && !shuffled);
+        one.per_server = table.count("ranks_per_server", 1..=65_535)?.or(usual).unwrap_or(1);
         one.check().map_err(|fault| {
             let (message, remedy) = split(&fault.to_string());
             // The second place of a host in the list says more than where the list begins.
@@ -134,9 +135,14 @@ mod tests {
                 "list a multiple of 3 `hosts`",
             ),
             (
-                format!("{sum}algorithm = \"tree\"\nranks_per_server = 2\n"),
-                "`all-reduce` by `tree` has no rings through servers",
+                format!("{sum}algorithm = \"halving-doubling\"\nranks_per_server = 2\n"),
+                "`all-reduce` by `halving-doubling` knows no servers",
                 "leave it out",
+            ),
+            (
+                "operation = \"all-to-all\"\nsize = \"1MB\"\nalgorithm = \"pxn\"\n".to_owned(),
+                "each server has one rank",
+                "set `ranks_per_server` to 2 or more",
             ),
             (
                 format!("{sum}hosts = [\"h0\", \"h1\", \"h0\"]\n"),

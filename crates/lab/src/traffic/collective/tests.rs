@@ -19,10 +19,15 @@ fn collective(operation: Operation, algorithm: Algorithm, ranks: u16) -> Collect
     }
 }
 
-/// All that there are, with as many ranks as each can have.
+/// All that there are, with as many ranks as each can have, on servers of as many as they can.
 fn all(most: u16) -> Vec<Collective> {
     let pairs = Operation::ALL.into_iter().flat_map(|it| it.algorithms().iter().map(move |how| (it, *how)));
     let each = pairs.flat_map(|(it, how)| (2..=most).map(move |ranks| collective(it, how, ranks)));
+    let each = each.flat_map(|it| {
+        // Rings have the same messages, whatever servers their ranks are on.
+        let most = if it.algorithm == Algorithm::Ring { 1 } else { it.count() };
+        (1..=most).map(move |per_server| Collective { per_server, ..it.clone() })
+    });
     each.filter(|it| it.check().is_ok()).collect()
 }
 
@@ -34,20 +39,22 @@ type Flying = (u32, u32, Message, Vec<Held>);
 
 /// The data of all ranks, as the sets of those whose contributions each shard holds.
 struct Model {
+    operation: Operation,
     schedule: Schedule,
     held: Vec<Vec<Held>>,
     /// What came for an all-to-all, where it is not to overwrite what is still to be sent.
     inbox: Vec<BTreeMap<u32, u32>>,
     /// What is kept at each rank.
-    kept: Vec<u32>,
+    kept: Vec<Vec<u32>>,
     /// Who received what in which step.
     received: BTreeSet<(u32, u32)>,
 }
 
 impl Model {
-    fn new(schedule: Schedule) -> Self {
+    fn new(one: &Collective) -> Self {
+        let (operation, schedule) = (one.operation, one.schedule());
         let begin = |rank: u32| {
-            let of = |shard: u32| match schedule.operation {
+            let of = |shard: u32| match operation {
                 Operation::AllGather if shard != rank => Held::new(),
                 Operation::Broadcast if rank > 0 => Held::new(),
                 _ => Held::from([rank]),
@@ -55,8 +62,15 @@ impl Model {
             (0..schedule.shards()).map(of).collect()
         };
         let (held, inbox) =
-            ((0..schedule.ranks).map(begin).collect(), vec![BTreeMap::new(); schedule.ranks as usize]);
-        Self { schedule, held, inbox, kept: vec![0; schedule.ranks as usize], received: BTreeSet::new() }
+            ((0..schedule.ranks()).map(begin).collect(), vec![BTreeMap::new(); schedule.ranks() as usize]);
+        Self {
+            operation,
+            schedule,
+            held,
+            inbox,
+            kept: vec![vec![0; schedule.kept() as usize]; schedule.ranks() as usize],
+            received: BTreeSet::new(),
+        }
     }
 
     /// Delivers the messages one by one, each time one of those on their way that `choose` picks: of one queue pair in order.
@@ -68,9 +82,12 @@ impl Model {
             let shards =
                 message.shards.clone().map(|shard| model.held[rank as usize][shard as usize].clone());
             let shards: Vec<Held> = shards.collect();
+            let sources = message.sources as usize;
+            let is_all = shards.iter().all(|it| it.len() == sources);
+            assert!(is_all || model.operation != Operation::AllToAll, "step {step}");
             queues.entry(message.edge).or_default().push_back((rank, step, message, shards));
         };
-        for rank in 0..self.schedule.ranks {
+        for rank in 0..self.schedule.ranks() {
             self.schedule.at_once(rank).for_each(|step| send(self, &mut queues, rank, step));
         }
         while !queues.is_empty() {
@@ -89,9 +106,17 @@ impl Model {
 
     fn take(&mut self, from: u32, message: &Message, shards: Vec<Held>) {
         for (shard, came) in message.shards.clone().zip(shards) {
-            if self.schedule.operation == Operation::AllToAll {
-                assert_eq!((shard, came), (message.to, Held::from([from])));
-                assert_eq!(self.inbox[message.to as usize].insert(from, shard), None);
+            if self.operation == Operation::AllToAll {
+                let is_its = shard == message.to;
+                for source in came {
+                    if is_its {
+                        assert_eq!(self.inbox[message.to as usize].insert(source, shard), None);
+                        continue;
+                    }
+                    // It is to send this on.
+                    assert_eq!(source, from);
+                    assert!(self.held[message.to as usize][shard as usize].insert(source), "it came before");
+                }
                 continue;
             }
             let has = &mut self.held[message.to as usize][shard as usize];
@@ -106,7 +131,7 @@ impl Model {
     }
 
     fn judge(&self) {
-        let Schedule { operation, ranks, .. } = self.schedule;
+        let (operation, ranks) = (self.operation, self.schedule.ranks());
         let everyone: Held = (0..ranks).collect();
         for rank in 0..ranks {
             let held = &self.held[rank as usize];
@@ -133,7 +158,7 @@ proptest! {
     #[test]
     fn whatever_comes_first_all_ranks_end_with_all_that_they_are_to_have(picks in prop::collection::vec(any::<u16>(), 1..50)) {
         for one in all(9) {
-            let mut model = Model::new(one.schedule());
+            let mut model = Model::new(&one);
             let mut turns = picks.iter().cycle();
             model.run(|open| usize::from(*turns.next().unwrap()) % open);
             model.judge();
@@ -150,7 +175,8 @@ proptest! {
         };
         let shards = |channel: u32, chunk: u32| {
             let one = &one;
-            (0..u32::from(ranks)).map(move |shard| one.octets(channel, chunk, &(shard..shard + 1)))
+            let message = |shard: u32| Message { edge: 0, to: 0, shards: shard..shard + 1, sources: 1, adds: true };
+            (0..u32::from(ranks)).map(move |shard| one.octets(channel, chunk, &message(shard)))
         };
         let parts = (0..channels).flat_map(|channel| (0..chunks).map(move |chunk| (channel, chunk)));
         let sizes: Vec<u64> = parts.flat_map(|(channel, chunk)| shards(channel, chunk)).collect();
@@ -165,24 +191,90 @@ fn each_rank_sends_the_share_of_its_data_that_bus_bandwidth_counts() {
     for mut one in all(16) {
         let schedule = one.schedule();
         one.size = Bytes(720_720);
-        let sent = |rank| {
-            let messages = (0..schedule.steps()).filter_map(move |step| schedule.message(rank, step));
-            messages.map(|message| one.octets(0, 0, &message.shards)).sum::<u64>()
-        };
+        let sent = |rank| sent(&one, 0, rank).map(|(_, octets)| octets).sum::<u64>();
         let most = (0..schedule.ranks()).map(sent).max().unwrap();
         let factor = one.operation.bus_factor(schedule.ranks());
-        if one.algorithm == Algorithm::Tree {
-            // A rank with children in one tree has a parent alone in the other: that makes twice the data at most, and the
-            // same number of octets to it.
-            let least = 720_720 * u64::from(factor.numerator()) / u64::from(factor.denominator());
-            assert!((least..=2 * 720_720).contains(&most), "{one:?}: {most}");
-            continue;
+        let least = 720_720 * u64::from(factor.numerator()) / u64::from(factor.denominator());
+        match one.algorithm {
+            Algorithm::Tree => {
+                // A rank with children in one tree has a parent alone in the other: that makes twice the data at most, and the
+                // same number of octets to it. The head of a server sends all totals to its chain as well.
+                let times = if one.per_server > 1 { 3 } else { 2 };
+                assert!((least..=times * 720_720).contains(&most), "{one:?}: {most}");
+            }
+            Algorithm::Pxn => {
+                // What another rail is to have within its own server goes one way, and all for other servers a second one, of its rail.
+                let (ranks, others) = (u64::from(one.count()), u64::from(one.per_server - 1));
+                let servers = ranks / u64::from(one.per_server);
+                let on_rail = (servers - 1) * u64::from(one.per_server);
+                assert_eq!(most * ranks, 720_720 * (servers * others + on_rail), "{one:?}");
+            }
+            _ => assert_eq!(most, least, "{one:?}"),
         }
-        assert_eq!(
-            most * u64::from(factor.denominator()),
-            720_720 * u64::from(factor.numerator()),
-            "{one:?}"
-        );
+    }
+}
+
+/// What `rank` sends of a channel: to whom, and how many octets.
+fn sent(one: &Collective, channel: u32, rank: u32) -> impl Iterator<Item = (u32, u64)> {
+    let (schedule, place) = (one.schedule(), one.place_of(channel, rank));
+    let messages = (0..schedule.steps()).filter_map(move |step| schedule.message(place, step));
+    messages.map(move |message| (one.rank_at(channel, message.to), one.octets(channel, 0, &message)))
+}
+
+/// The messages and octets of each rank to other servers, by all channels; all of them stay on the rail of that rank.
+fn sent_away(one: &Collective) -> Vec<(u64, u64)> {
+    let of = |rank: u32| {
+        let all = (0..one.channels).flat_map(|channel| sent(one, channel, rank));
+        let away = all.filter(|(to, _)| to / one.per_server != rank / one.per_server);
+        away.fold((0, 0), |(messages, octets), (to, of)| {
+            assert_eq!(to % one.per_server, rank % one.per_server);
+            (messages + 1, octets + of)
+        })
+    };
+    (0..one.count()).map(of).collect()
+}
+
+#[test]
+fn heads_of_trees_on_different_gpus_have_every_nic_carry_as_much() {
+    for servers in 2..10u16 {
+        let one = Collective {
+            per_server: 8,
+            channels: 8,
+            size: Bytes(8 << 10),
+            ..collective(Operation::AllReduce, Algorithm::Tree, servers * 8)
+        };
+        one.check().unwrap();
+        let away = sent_away(&one);
+        for server in away.chunks(8) {
+            assert!(server.iter().all(|it| *it == server[0]), "{server:?}");
+        }
+        // Up and down each line of two trees with half of a channel's KiB each; of a server never more than that KiB twice.
+        let of_rail = away.iter().step_by(8).map(|(_, octets)| octets);
+        assert_eq!(of_rail.clone().sum::<u64>(), 2 * u64::from(servers - 1) * 1024);
+        assert!(of_rail.max() <= Some(&2048), "{away:?}");
+    }
+}
+
+#[test]
+fn over_rails_an_all_to_all_sends_as_many_octets_away_in_fewer_messages() {
+    for (servers, per_server, channels) in [(4, 8, 3), (3, 4, 1), (1, 4, 1), (5, 2, 2)] {
+        let ranks = servers * per_server;
+        let one = Collective {
+            per_server,
+            channels,
+            size: Bytes(u64::from(ranks * channels) << 10),
+            ..collective(Operation::AllToAll, Algorithm::Pxn, u16::try_from(ranks).unwrap())
+        };
+        one.check().unwrap();
+        // One to each other server, with a KiB of each rank of its own.
+        let messages = u64::from((servers - 1) * channels);
+        let expected = (messages, messages * u64::from(per_server) * 1024);
+        assert!(sent_away(&one).into_iter().all(|it| it == expected), "{servers} {per_server}");
+        let schedule = one.schedule();
+        for edge in 0..schedule.edges() {
+            let octets = if schedule.is_on_rail(edge) { u64::from(per_server) << 10 } else { 1 << 10 };
+            assert_eq!(one.message_sizes(edge), (octets, octets));
+        }
     }
 }
 
@@ -192,8 +284,12 @@ fn each_queue_pair_leads_from_one_rank_to_another_and_is_used() {
         let schedule = one.schedule();
         let messages = (0..schedule.ranks())
             .flat_map(|rank| (0..schedule.steps()).filter_map(move |step| schedule.message(rank, step)));
-        let used: BTreeSet<u32> = messages.map(|message| message.edge).collect();
-        assert!(used.into_iter().eq(0..schedule.edges()), "{one:?}");
+        let mut used = BTreeMap::new();
+        messages.for_each(|message| *used.entry(message.edge).or_insert(0) += 1);
+        assert!(
+            used.into_iter().eq((0..schedule.edges()).map(|edge| (edge, schedule.uses(edge)))),
+            "{one:?}"
+        );
         assert!((0..schedule.edges()).all(|edge| schedule.ends(edge).0 != schedule.ends(edge).1));
     }
 }
@@ -225,6 +321,22 @@ fn what_cannot_be_done_is_refused_with_what_helps() {
     assert!(
         told(&|it| (it.size, it.chunks) = (Bytes(11), 2))
             .ends_with("12 octets or more, or `chunks` or `channels` to less")
+    );
+    let all_to_all =
+        |it: &mut Collective| (it.operation, it.algorithm) = (Operation::AllToAll, Algorithm::Direct);
+    assert_eq!(
+        told(&|it| {
+            all_to_all(it);
+            it.per_server = 2;
+        }),
+        "`all-to-all` by `direct` knows no servers; leave it out, or set `algorithm = \"pxn\"`"
+    );
+    assert!(
+        told(&|it| {
+            all_to_all(it);
+            it.algorithm = Algorithm::Pxn;
+        })
+        .ends_with("set `ranks_per_server` to 2 or more, or `algorithm = \"direct\"`")
     );
     let long = told(&|it| it.size = Bytes(18 << 30));
     assert_eq!(long, "messages of 3GiB, and 1GiB is the most; set `chunks` to 3 or more");

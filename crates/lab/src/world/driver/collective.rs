@@ -47,7 +47,7 @@ struct Group {
     octets: (u32, Vec<u64>),
     /// Of each rank the messages that have still to arrive in this iteration.
     missing: Vec<u64>,
-    /// What the schedule keeps of each chunk of each channel at each rank; a single one where it keeps nothing.
+    /// What the schedule keeps of each chunk of each channel at each rank.
     received: Vec<u32>,
     /// Whether each rank has begun this iteration.
     begun: Vec<bool>,
@@ -174,10 +174,10 @@ impl Group {
             ends: vec![[HostId(0); 2]; pairs],
             places: vec![0; pairs],
             connected: 0,
-            coming: vec![spec.messages(); pairs],
+            coming: (0..spec.queue_pairs()).map(|pair| spec.messages(pair % schedule.edges())).collect(),
             octets: (0, spec.octets_by_edge(0)),
             missing: vec![0; ranks],
-            received: vec![0; if schedule.keeps_received() { ranks * parts(spec) } else { 1 }],
+            received: vec![0; ranks * parts(spec) * schedule.kept() as usize],
             begun: vec![false; ranks],
             early: Vec::new(),
             open: 0,
@@ -234,7 +234,7 @@ impl Group {
     /// The message of `rank` in `step`, if there is one.
     fn post(&self, rank: u32, channel: u32, step: u32, chunk: u32) -> Option<Post> {
         let message = self.schedule.message(self.spec.place_of(channel, rank), step)?;
-        let octets = self.spec.octets(channel, chunk, &message.shards);
+        let octets = self.spec.octets(channel, chunk, &message);
         Some(Post {
             place: self.places[(channel * self.schedule.edges() + message.edge) as usize],
             octets: u32::try_from(octets).expect("the length of messages has been checked"),
@@ -246,8 +246,9 @@ impl Group {
     fn follows(&mut self, rank: u32, arrived: Arrived) -> Range<u32> {
         let Arrived { channel, step, chunk } = arrived;
         let of_rank = rank as usize * parts(&self.spec) + (channel * self.spec.chunks + chunk) as usize;
-        let received = if self.schedule.keeps_received() { of_rank } else { 0 };
-        self.schedule.follows(self.spec.place_of(channel, rank), &mut self.received[received], step)
+        let kept = self.schedule.kept() as usize;
+        let received = &mut self.received[of_rank * kept..(of_rank + 1) * kept];
+        self.schedule.follows(self.spec.place_of(channel, rank), received, step)
     }
 
     /// A message has arrived by queue pair `number`.
