@@ -218,7 +218,7 @@ impl Net {
     /// Puts the outages of `config` in place.
     pub(crate) fn place_outages(&mut self, graph: &Graph, config: &FabricConfig) -> Result<(), BuildError> {
         if config.weighted {
-            let rate = |port: u32| u64::from(self.class(port).rate_kbps);
+            let rate = |port: u32| self.class(port).rate_kbps;
             let known: Vec<u64> = (0..).take(self.ports.len()).map(rate).collect();
             let weighted = Routes::weighted(graph, &by_switch(&known, &self.first_ports));
             self.routes = weighted.map_err(BuildError::Routing)?;
@@ -322,7 +322,7 @@ impl Net {
         let mut noticed = handle == WEIGH;
         if let (Some(known), Some(detect)) = (&mut changes.known_rates, changes.detect.filter(|_| noticed)) {
             for change in changes.rates.iter().filter(|change| change.at.checked_add(detect) == Some(now)) {
-                known[change.port as usize] = change.rate.as_kbps().into();
+                known[change.port as usize] = change.rate.0 / 1_000;
             }
         }
         if let Some(state) = changes.parts.get_mut(handle as usize) {

@@ -253,7 +253,8 @@ impl Net {
     #[cold]
     fn stamp(&mut self, egress: u32, id: PacketId, behind: u32) {
         let end = &self.ports[egress as usize].link;
-        let rate_kbps = self.classes[usize::from(end.class)].rate_kbps;
+        // A faster link than telemetry can tell of is told as the fastest.
+        let rate_kbps = u32::try_from(self.classes[usize::from(end.class)].rate_kbps).unwrap_or(u32::MAX);
         let hop = Hop::new(self.now(), end.tx_octets, behind, rate_kbps);
         let node = end.owner;
         if self.packets.extra_mut(id).add_hop(node, hop) {

@@ -49,7 +49,7 @@ pub(crate) struct LinkClass {
     /// Picoseconds an octet takes, zero where that is no whole number.
     pub(crate) octet_ps: u64,
     pub(crate) delay_ps: u64,
-    pub(crate) rate_kbps: u32,
+    pub(crate) rate_kbps: u64,
 }
 
 impl LinkClass {
@@ -64,7 +64,7 @@ impl LinkClass {
             spec,
             octet_ps: if PS.is_multiple_of(rate.0) { PS / rate.0 } else { 0 },
             delay_ps: spec.delay.as_ps(),
-            rate_kbps: rate.as_kbps(),
+            rate_kbps: rate.0 / 1_000,
         }
     }
 
@@ -85,6 +85,22 @@ impl LinkClass {
 
     /// About how many nanoseconds `octets` of frames keep the link.
     pub(crate) fn nanoseconds(&self, octets: u64) -> u64 {
-        if octets == 0 { 0 } else { octets.saturating_mul(8_000_000) / u64::from(self.rate_kbps.max(1)) }
+        if octets == 0 { 0 } else { octets.saturating_mul(8_000_000) / self.rate_kbps.max(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_faster_than_laws_can_tell_has_its_own_rate_all_the_same() {
+        let spec = LinkSpec { rate: BitsPerSec::from_gbps(7_200), delay: Span::from_nanos(50) };
+        let class = LinkClass::new(spec);
+        assert_eq!(class.nanoseconds(9_000_000), 10_000);
+        // An octet takes 1.11 ps: it is its port's pace that counts.
+        assert_eq!((class.octet_ps, class.rate_kbps), (0, 7_200_000_000));
+        let mut pace = Pace::new(spec.rate);
+        assert_eq!(class.time(4_182 - WIRE_OVERHEAD, Some(&mut pace)), Span::from_ps(4_646));
     }
 }

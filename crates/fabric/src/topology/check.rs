@@ -12,8 +12,12 @@ pub const HOSTS_MAX: u32 = 65_535;
 /// The most switches. The routes take two octets for each switch and each switch that has hosts.
 pub const SWITCHES_MAX: u32 = 16_384;
 
-/// The fastest link: laws count rates in kb/s, in words of 32 bits.
-pub const RATE_MAX: BitsPerSec = BitsPerSec::from_gbps(4_000);
+/// The fastest link. At this rate the shortest frame lasts several picoseconds, in which time is counted.
+pub const RATE_MAX: BitsPerSec = BitsPerSec::from_gbps(100_000);
+
+/// The fastest link whose rate laws and telemetry can tell: they count in kb/s, in words of 32 bits, whose greatest value stands for all that is
+/// faster.
+pub const COUNTED_MAX: BitsPerSec = BitsPerSec::from_gbps(4_000);
 
 /// The most NICs of a host.
 pub const NICS_MAX: usize = 64;
@@ -105,7 +109,7 @@ pub enum TopologyError {
         /// The other end.
         b: String,
     },
-    /// A link faster than laws can count.
+    /// A link faster than any can be.
     #[error("link {link} ({a} to {b}) has a rate of {rate}; at most {RATE_MAX} can be simulated")]
     TooFast {
         /// The link's place in the list, from 0.

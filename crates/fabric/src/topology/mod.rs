@@ -26,7 +26,7 @@ pub mod shapes;
 #[cfg(test)]
 mod tests;
 
-pub use check::{HOSTS_MAX, LINKS_MAX, RATE_MAX, SWITCHES_MAX, TopologyError, check};
+pub use check::{COUNTED_MAX, HOSTS_MAX, LINKS_MAX, RATE_MAX, SWITCHES_MAX, TopologyError, check};
 pub use explicit::{Explicit, NamedLink};
 pub use fat_tree::{FatTree, Form};
 pub use homes::Homes;

@@ -355,8 +355,8 @@ fn what_is_wrong_with_an_hpcc_file_is_said_with_its_line() {
         ("3 x 2\n", "line 1:"),
         ("4 2 0 1 3 H100\n3\n", "line 1: 3 GPUs are not divided evenly into servers of 2"),
         (
-            "3 1 1\n2\n0 2 7200Gbps 1us 0\n",
-            "line 3: link 0 (h0 to s2) has a rate of 7200Gb/s; at most 4Tb/s can",
+            "3 1 1\n2\n0 2 720Tbps 1us 0\n",
+            "line 3: link 0 (h0 to s2) has a rate of 720Tb/s; at most 100Tb/s can",
         ),
         ("3 1 2\n", "line 1: the first line counts 1 switches, but only 0 are listed"),
         // The count of switches is too high: the first link is none of them.

@@ -67,7 +67,7 @@ const fn section(path: &'static str, keys: &'static [Key]) -> Section {
     Section { path, keys, also: None }
 }
 
-const RATE: &str = "a rate above zero and up to 4Tb/s, such as `\"10Gb/s\"`";
+const RATE: &str = "a rate above zero and up to 100Tb/s, such as `\"10Gb/s\"`";
 const DELAY: &str = "a time, such as `\"1us\"`";
 const COUNT: &str = "a whole number, 1 to 65535";
 const SIZE: &str = "a size, 1B to 2GiB, such as `\"38MB\"`";

@@ -31,6 +31,7 @@ mod changes;
 mod devices;
 mod end;
 mod ets;
+mod fast;
 pub mod faults;
 mod file;
 mod fill;
@@ -214,6 +215,7 @@ impl Scenario {
         for control in controls.iter().chain([&transport.control]) {
             control.fits(&source, transport.layout)?;
         }
+        fast::fits(&source, &topology.graph, presets::used(&traffic, &transport.control, &controls))?;
         if let Some(law) = telemetric(presets::used(&traffic, &transport.control, &controls)) {
             switch.write_telemetry_for(law, switch_table)?;
         }

@@ -2,7 +2,7 @@
 
 use super::reach::Reach;
 use super::read::Table;
-use super::{Control, Scenario, Source, Switch, ets, fill, presets, together};
+use super::{Control, Scenario, Source, Switch, ets, fast, fill, presets, together};
 use crate::traffic::spec::{Op, Traffic};
 
 /// What reading found out and a scenario does not keep.
@@ -76,6 +76,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(together::idle_routing(switch, graph, !faults.is_none()))
         .chain(together::unheld_reads(transport, reads))
         .chain(presets::outgrown(used(), &scenario.topology))
+        .chain(fast::note(graph, used()))
         .chain(unfilled.into_iter().flatten())
         .chain(fill::unseen(used(), source, nic.config.mtu, graph, hops))
         .chain(fill::in_turns(used(), nic, graph))

@@ -265,3 +265,17 @@ fn a_nic_that_is_down_is_no_reason_to_refuse_flows_that_may_have_another() {
     let both = Scenario::parse(&down("a-*"), "here.toml", &[]).unwrap_err().to_string();
     assert!(both.contains("nothing gets from `a."), "{both}");
 }
+
+#[test]
+fn a_flow_within_a_server_has_all_of_a_link_that_is_faster_than_laws_can_tell() {
+    for law in ["none", "dcqcn", "{ law = \"timely\", first_rate = 1 }"] {
+        let text = with("kind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h3\", size = \"9MB\" }]");
+        let results = run(&text, &[("topology.scale_up", "7.2Tb/s"), ("transport.control", law)]);
+        let flow = &results.flows[0];
+        // 82 octets of 4178 are no payload, and the acknowledgement of the last packet is back over two links of 100 ns each way.
+        let least = 72e6 * 4178.0 / 4096.0 / 7.2e12 + 0.4e-6;
+        let time = flow.fct().unwrap().as_secs_f64();
+        assert!((least..1.02 * least).contains(&time), "{law} {time} {least}");
+        assert!((1.0..1.02).contains(&flow.slowdown().unwrap()), "{law} {flow:?}");
+    }
+}
