@@ -29,7 +29,7 @@ mod tests;
 pub use check::{COUNTED_MAX, HOSTS_MAX, LINKS_MAX, RATE_MAX, SWITCHES_MAX, TopologyError, check};
 pub use explicit::{Explicit, NamedLink};
 pub use fat_tree::{FatTree, Form};
-pub use homes::Homes;
+pub use homes::{Homes, Islands};
 pub use hpcc::HpccError;
 pub use pairing::Pairing;
 pub use ports::{Port, Ports};

@@ -9,7 +9,8 @@ use roci_units::{BitsPerSec, Span};
 /// between them.
 ///
 /// Hosts are the GPUs, server by server. In each group of [`servers_per_leaf`](Rails::servers_per_leaf) servers each rail has a leaf of
-/// its own, `leaf0`, `leaf1`, … group by group, and each leaf has a link to each spine, `spine0`, …. Where there is a scale-up network
+/// its own, `leaf0`, `leaf1`, … group by group, and each leaf has a link to each spine, `spine0`, …. Where there is a scale-up network there may
+/// be no spines, so that GPUs of different rails reach one another within their server alone; and
 /// the GPUs of server `n` are linked to `up<n>` as well, with a second NIC: `h0.0` is on the rail, `h0.1` there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rails {
@@ -19,7 +20,7 @@ pub struct Rails {
     pub gpus: u32,
     /// How many servers share the leaves of a group; the last group may have fewer.
     pub servers_per_leaf: u32,
-    /// How many spines.
+    /// How many spines; none only with a scale-up network.
     pub spines: u32,
     /// The rate of the links of rails.
     pub rate: BitsPerSec,
@@ -39,7 +40,8 @@ impl Rails {
     pub fn build(&self) -> Result<Topology, TopologyError> {
         let servers = at_least_one("servers", self.servers)?;
         let gpus = at_least_one("gpus", self.gpus)?;
-        let spines = at_least_one("spines", self.spines)?;
+        let spines =
+            if self.scale_up.is_some() { self.spines.into() } else { at_least_one("spines", self.spines)? };
         let per_leaf = at_least_one("servers_per_leaf", self.servers_per_leaf)?;
         let leaves = servers.div_ceil(per_leaf) * gpus;
         let hosts = check::host_count(servers * gpus)?;

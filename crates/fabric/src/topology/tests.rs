@@ -122,8 +122,11 @@ fn rails_join_gpus_of_one_place_and_scale_up_links_those_of_a_server() {
     let plain = Rails { scale_up: None, ..rails.clone() }.build().unwrap();
     assert_eq!(plain.graph.hosts, ["h0", "h1", "h2", "h3", "h4", "h5"]);
     assert_eq!(plain.graph.switches.len(), 5);
-    let none = Rails { spines: 0, ..rails.clone() }.build().unwrap_err();
+    let none = Rails { spines: 0, scale_up: None, ..rails.clone() }.build().unwrap_err();
     assert_eq!(none.to_string(), "spines is 0, but must be at least 1");
+    let apart = Rails { spines: 0, ..rails.clone() }.build().unwrap();
+    assert_eq!(links(&apart), expected[..12]);
+    assert_eq!(apart.islands_of_hosts().apart(), Some([HostId(0), HostId(3)]));
     let many = Rails { servers: 40_000, gpus: 2, ..rails }.build().unwrap_err();
     assert!(many.to_string().contains("80000 hosts; at most"), "{many}");
 }

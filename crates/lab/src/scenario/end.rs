@@ -4,8 +4,7 @@ use super::faults::{Faults, LinkFaults, SwitchState};
 use super::source::{Origin, ScenarioError, Source};
 use super::switch::Classes;
 use super::traffic::Reading;
-use crate::traffic::goal::Line;
-use crate::traffic::spec::{Common, HpccFlow, Op, Traffic};
+use crate::traffic::spec::{Common, Op};
 use roci_fabric::graph::NodeId;
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::ports::Ports;
@@ -44,52 +43,9 @@ pub(super) fn refuse_black_holes(
     let search =
         Search { source, topology, faults, kinds, ports, pairing: Pairing::of(topology).map(RefCell::new) };
     for traffic in &reading.traffic {
-        match traffic {
-            Traffic::Flows(flows) => {
-                flows.iter().try_for_each(|flow| search.both_ways(flow.src, flow.dst, flow.common))?;
-            }
-            Traffic::ClosedLoop(pattern) => {
-                let common = pattern.common;
-                pattern.pairs.iter().try_for_each(|(src, dst)| search.both_ways(*src, *dst, common))?;
-            }
-            Traffic::Collective(pattern) => {
-                let schedule = pattern.schedule();
-                let host = |channel, place| pattern.ranks[pattern.rank_at(channel, place) as usize];
-                // Ranks that are dealt at random may be anyone's.
-                if pattern.shuffled {
-                    search.own_links(pattern.common)?;
-                } else {
-                    for channel in 0..pattern.kinds() {
-                        (0..schedule.edges()).map(|edge| schedule.ends(edge)).try_for_each(
-                            |(from, to)| {
-                                search.both_ways(host(channel, from), host(channel, to), pattern.common)
-                            },
-                        )?;
-                    }
-                }
-            }
-            Traffic::Goal(spec) if spec.shuffled => search.own_links(spec.common)?,
-            Traffic::Goal(spec) => {
-                let host = |rank: u32| spec.hosts[rank as usize];
-                let barred = |line: &Line| search.both_ways(host(line.from), host(line.to), spec.common);
-                spec.lines().iter().try_for_each(barred)?;
-            }
-            Traffic::Rpc(spec) => {
-                let (server, common) = (spec.server, spec.common);
-                spec.clients.iter().try_for_each(|client| search.both_ways(*client, server, common))?;
-            }
-            Traffic::Trigger(trigger) => {
-                let (receiver, common) = (trigger.receiver, trigger.common);
-                trigger.hosts.iter().try_for_each(|host| search.both_ways(*host, receiver, common))?;
-            }
-            Traffic::Hpcc(hpcc) => {
-                let common = |flow: &HpccFlow| Common { priority: Some(flow.priority), ..hpcc.common };
-                let barred = |flow: &HpccFlow| search.both_ways(flow.src, flow.dst, common(flow));
-                hpcc.flows.iter().try_for_each(barred)?;
-            }
-            Traffic::Incast(pattern) => search.own_links(pattern.common)?,
-            Traffic::Permutation(pattern) | Traffic::AllToAll(pattern) => search.own_links(pattern.common)?,
-            Traffic::Poisson(pattern) => search.own_links(pattern.common)?,
+        match traffic.pairs() {
+            Some(mut pairs) => pairs.try_for_each(|(a, b, common)| search.both_ways(a, b, common))?,
+            None => traffic.commons().try_for_each(|common| search.own_links(common))?,
         }
     }
     Ok(())

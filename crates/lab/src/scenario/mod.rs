@@ -26,6 +26,7 @@
 //! A scenario is hostile until it is read: every text gives a [`Scenario`] or a [`ScenarioError`] that says where,
 //! what, and what to do.
 
+mod apart;
 mod application;
 mod changes;
 mod devices;
@@ -191,6 +192,7 @@ impl Scenario {
         }
         let mut reading = traffic::Reading::new(&names, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
+        apart::refuse_unjoined(&source, &topology, &reading)?;
         let application = Application::read(top.table("application", &keys::APPLICATION)?)?;
         let machine = Machine::read(top.table("machine", &keys::MACHINE)?)?;
         machine.fits(&source, &reading, &topology.graph.hosts, &nic)?;

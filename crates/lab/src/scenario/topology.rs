@@ -130,7 +130,7 @@ fn rails(table: Table<'_>) -> Result<Topology, ScenarioError> {
         servers,
         gpus: need(table, "gpus")?,
         servers_per_leaf: table.count("servers_per_leaf", 1..=65_535)?.unwrap_or(servers),
-        spines: need(table, "spines")?,
+        spines: table.require("spines", table.count("spines", 0..=65_535)?)?,
         rate: rate(table)?,
         fabric_rate: table.rate("fabric_rate")?,
         delay,

@@ -19,6 +19,7 @@ pub mod fault;
 pub mod goal;
 pub mod hpcc;
 pub mod jobs;
+mod pairs;
 pub mod rpc;
 mod source;
 pub mod spec;

@@ -205,7 +205,8 @@ impl Traffic {
         self.commons().filter(|common| common.op == Op::Read).map(|common| common.control)
     }
 
-    fn commons(&self) -> Box<dyn Iterator<Item = Common> + '_> {
+    /// What its messages share, of each flow where these differ.
+    pub(crate) fn commons(&self) -> Box<dyn Iterator<Item = Common> + '_> {
         match self {
             Self::Flows(flows) => Box::new(flows.iter().map(|flow| flow.common)),
             Self::Hpcc(hpcc) => Box::new(std::iter::once(hpcc.common)),

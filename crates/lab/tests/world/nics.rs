@@ -267,6 +267,19 @@ fn a_nic_that_is_down_is_no_reason_to_refuse_flows_that_may_have_another() {
 }
 
 #[test]
+fn without_spines_collectives_that_keep_to_rails_are_as_with_them() {
+    let apart = [("topology.servers_per_leaf", "4"), ("topology.spines", "0")];
+    for (operation, algorithm) in [("all-reduce", "ring"), ("all-reduce", "tree"), ("all-to-all", "pxn")] {
+        let text = with(&format!(
+            "kind = \"collective\"\noperation = \"{operation}\"\nalgorithm = \"{algorithm}\"\nsize = \"4MiB\"\nchannels = 4\nchunks = 2"
+        ));
+        let [without, spines] = [&apart[..], &apart[..1]].map(|set| run(&text, set));
+        assert_eq!(without.collectives, spines.collectives, "{operation} {algorithm}");
+        assert_eq!(without.collectives[0].iterations.len(), 1);
+    }
+}
+
+#[test]
 fn a_flow_within_a_server_has_all_of_a_link_that_is_faster_than_laws_can_tell() {
     for law in ["none", "dcqcn", "{ law = \"timely\", first_rate = 1 }"] {
         let text = with("kind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h3\", size = \"9MB\" }]");

@@ -148,7 +148,12 @@ pub static RAILS: Section = topology(
             "`servers`",
             "How many servers share the leaves of a group, of which each rail has one.",
         ),
-        key("spines", COUNT, "required", "How many spine switches; each leaf has a link to each."),
+        key(
+            "spines",
+            "a whole number, 0 to 65535; 0 only with `scale_up`",
+            "required",
+            "How many spine switches; each leaf has a link to each.",
+        ),
         key("rate", RATE, "required", "The rate of the links between GPUs and leaves."),
         key("fabric_rate", RATE, "`rate`", "The rate between leaves and spines."),
         key("delay", DELAY, "required", "How long a bit travels on each link between a GPU and a leaf."),
