@@ -9,6 +9,7 @@ use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Ratio, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod awaits;
 mod pxn;
 mod schedule;
 pub mod tree;
