@@ -1,9 +1,10 @@
-//! Scenarios from configurations of HPCC's simulator, and of those that were made of it.
+//! Scenarios from configurations of HPCC's simulator, and of those that were made of it; schedules from traces that ASTRA-sim runs ([`chakra`]).
 //!
 //! Their `config.txt` has a key and its values on each line (`third.cc` of alibaba-edu/High-Precision-Congestion-Control
 //! reads it). Topology and flow files stay what they are: scenarios read them (`kind = "hpcc"`). What a scenario cannot say
 //! becomes a note, and so does what the two simulators do not understand alike.
 
+pub mod chakra;
 mod config;
 mod law;
 mod paths;

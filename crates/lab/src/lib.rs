@@ -5,7 +5,7 @@
 //! | [`batch`] | several runs at once: seeds, sweeps, side by side |
 //! | [`figures`] | the papers' figures, and the model against what is known of it |
 //! | [`ideal`] | how long a flow takes alone on an idle path |
-//! | [`import`] | scenarios of other simulators' configurations |
+//! | [`import`] | scenarios of other simulators' configurations, and schedules of their traces |
 //! | [`nic`] | NICs by name: presets and files |
 //! | [`output`] | results as files |
 //! | [`program`] | congestion control as programs in C |

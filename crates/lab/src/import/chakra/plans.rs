@@ -1,0 +1,207 @@
+//! How collectives are done: by the steps that `kind = "collective"` takes, written down beforehand.
+
+use crate::traffic::collective::{Algorithm, Collective, CollectiveFault, Operation};
+use crate::traffic::spec::Common;
+use roci_fabric::packet::HostId;
+use roci_units::{Bytes, Instant, Span};
+use std::collections::BTreeMap;
+
+/// The algorithm of each operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Algorithms([Algorithm; Operation::ALL.len()]);
+
+impl Default for Algorithms {
+    /// Of each operation the usual one.
+    fn default() -> Self {
+        Self(Operation::ALL.map(|operation| operation.algorithms()[0]))
+    }
+}
+
+impl Algorithms {
+    /// What each of `said` changes: `tree` is for all operations that have it, `all-reduce=tree` for that one.
+    ///
+    /// # Errors
+    /// When it names no algorithm, no operation, or one that has not that algorithm; with those that there are.
+    pub fn read(said: &[String]) -> Result<Self, String> {
+        let mut read = Self::default();
+        for said in said {
+            let (operation, name) = match said.split_once('=') {
+                Some((operation, name)) => (Some(operation), name),
+                None => (None, said.as_str()),
+            };
+            let all = [Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::Tree, Algorithm::Direct];
+            let algorithm = all.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+                format!("`{name}` is no algorithm; give {}", all.map(Algorithm::name).join(", "))
+            })?;
+            let named = |it: &Operation| operation.is_none_or(|name| it.name() == name);
+            let mut operations = Operation::ALL.into_iter().filter(named).peekable();
+            if operations.peek().is_none() {
+                let names = Operation::ALL.map(Operation::name).join(", ");
+                return Err(format!("`{said}` names no operation; give {names}"));
+            }
+            for it in operations {
+                if it.algorithms().contains(&algorithm) {
+                    read.0[place(it)] = algorithm;
+                } else if operation.is_some() {
+                    return Err(CollectiveFault::NoAlgorithm(it, algorithm).to_string());
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// That of an operation.
+    pub fn of(&self, operation: Operation) -> Algorithm {
+        self.0[place(operation)]
+    }
+}
+
+fn place(operation: Operation) -> usize {
+    Operation::ALL.iter().position(|it| *it == operation).unwrap_or(0)
+}
+
+/// One operation among so many ranks, of any size.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// It is of the size that was asked for last.
+    collective: Collective,
+    /// Of each rank the messages that it receives, in the order of steps.
+    comes: Vec<Vec<Coming>>,
+}
+
+/// A message that a rank receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Coming {
+    pub(super) step: u32,
+    pub(super) from: u32,
+}
+
+/// A message that a rank sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Going {
+    pub(super) step: u32,
+    pub(super) to: u32,
+}
+
+/// The plans of all operations that a schedule has.
+#[derive(Debug)]
+pub(super) struct Plans {
+    algorithms: Algorithms,
+    chunks: u32,
+    plans: BTreeMap<(usize, u32), Plan>,
+    /// So many messages more at most.
+    messages_left: u64,
+}
+
+/// A message takes six lines of a file, and a file has 1 GiB at most.
+const MESSAGES_MAX: u64 = (1 << 30) / 64;
+/// The most octets of a collective: parts of it are counted in 64 bits.
+const SIZE_MAX: u64 = 1 << 40;
+
+impl Plans {
+    pub(super) fn new(algorithms: Algorithms, chunks: u32) -> Self {
+        Self { algorithms, chunks, plans: BTreeMap::new(), messages_left: MESSAGES_MAX }
+    }
+
+    /// Makes a plan where there is none yet. `size` is that of the node, and `ranks` are two at least.
+    pub(super) fn add(&mut self, operation: Operation, ranks: u32, size: u64) -> Result<(), String> {
+        let algorithm = self.algorithms.of(operation);
+        let mut collective = Collective {
+            operation,
+            algorithm,
+            ranks: (0..ranks).filter_map(|rank| u16::try_from(rank).ok().map(HostId)).collect(),
+            per_server: 1,
+            shuffled: false,
+            size: Bytes(size),
+            channels: 1,
+            chunks: self.chunks,
+            iterations: 1,
+            gap: Span::ZERO,
+            start: Instant::ZERO,
+            common: Common::default(),
+        };
+        collective.size = whole(operation, ranks, size);
+        if collective.size.0 > SIZE_MAX {
+            return Err(format!("{} octets in all, and 1TiB is the most; split it up", collective.size.0));
+        }
+        match collective.check() {
+            // Empty messages are sent as well as others.
+            Ok(()) | Err(CollectiveFault::TooSmall { .. }) => {}
+            Err(CollectiveFault::NoPowerOfTwo(ranks)) => {
+                return Err(format!(
+                    "{} by halving-doubling among {ranks} ranks, which is no power of two; give --collective ring",
+                    operation.name()
+                ));
+            }
+            Err(fault @ CollectiveFault::TooLong { .. }) => return Err(format!("{fault} (--chunks)")),
+            Err(fault) => return Err(fault.to_string()),
+        }
+        let schedule = collective.schedule();
+        let messages = (0..ranks).map(|rank| u64::from(schedule.receives(rank))).sum::<u64>();
+        let messages = messages.saturating_mul(self.chunks.into());
+        self.messages_left = self.messages_left.checked_sub(messages).ok_or_else(|| {
+            "with it the schedule has more messages than its file can hold, 1GiB; import fewer ranks, or a part of the traces"
+                .to_owned()
+        })?;
+        self.plans.entry((place(operation), ranks)).or_insert_with(|| {
+            let mut comes = vec![Vec::new(); ranks as usize];
+            for step in 0..schedule.steps() {
+                for from in 0..ranks {
+                    if let Some(message) = schedule.message(from, step) {
+                        comes[message.to as usize].push(Coming { step, from });
+                    }
+                }
+            }
+            Plan { collective, comes }
+        });
+        Ok(())
+    }
+
+    /// The plan that was made for it.
+    pub(super) fn get(&mut self, operation: Operation, ranks: u32, size: u64) -> Option<&Plan> {
+        let plan = self.plans.get_mut(&(place(operation), ranks))?;
+        plan.collective.size = whole(operation, ranks, size);
+        Some(plan)
+    }
+}
+
+/// Nodes of an all-gather have what goes in, as those of ASTRA-sim; its algorithms count what comes out.
+fn whole(operation: Operation, ranks: u32, size: u64) -> Bytes {
+    let times = if operation == Operation::AllGather { ranks } else { 1 };
+    Bytes(size.saturating_mul(times.into()))
+}
+
+impl Plan {
+    /// So many tags tell its messages between two ranks apart.
+    pub(super) fn tags(&self) -> u64 {
+        u64::from(self.collective.schedule().steps()) * u64::from(self.collective.chunks)
+    }
+
+    pub(super) fn chunks(&self) -> u32 {
+        self.collective.chunks
+    }
+
+    /// What `rank` receives.
+    pub(super) fn comes(&self, rank: u32) -> &[Coming] {
+        &self.comes[rank as usize]
+    }
+
+    /// What `rank` sends.
+    pub(super) fn goes(&self, rank: u32) -> impl Iterator<Item = Going> {
+        let schedule = self.collective.schedule();
+        let going = move |step| schedule.message(rank, step).map(|message| Going { step, to: message.to });
+        (0..schedule.steps()).filter_map(going)
+    }
+
+    /// Of each pair what `rank` sends in the first step waits for what comes in the second.
+    pub(super) fn awaits(&self, rank: u32) -> Vec<(u32, u32)> {
+        let comes: Vec<u32> = self.comes(rank).iter().map(|coming| coming.step).collect();
+        self.collective.schedule().awaits(rank, &comes)
+    }
+
+    /// The octets of a chunk of what `from` sends in `step`.
+    pub(super) fn octets(&self, from: u32, step: u32, chunk: u32) -> u64 {
+        let message = self.collective.schedule().message(from, step);
+        message.map_or(0, |message| self.collective.octets(0, chunk, &message.shards))
+    }
+}
