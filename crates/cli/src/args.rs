@@ -12,6 +12,7 @@ use ctl::CTL;
 use dash::DASH;
 use perf::PERF;
 use ping::PING;
+use roci_lab::traffic::collective::CHUNKS_MAX;
 use roci_units::Bytes;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -74,7 +75,7 @@ pub(crate) enum Command {
     /// Find settings of a scenario: the best of a metric within limits on others
     #[command(after_help = TUNE)]
     Tune(Tune),
-    /// Make a scenario of a configuration of HPCC's simulator
+    /// Make a scenario of a configuration of HPCC's simulator, or of Chakra traces
     #[command(after_help = IMPORT)]
     Import(Import),
     /// Run the figures of papers and print the paper's values beside ours
@@ -129,9 +130,12 @@ const IMPORT: &str = "\
 Examples:
   roci import mix/config.txt
   roci import mix/config.txt --out hpcc.toml && roci run hpcc.toml
+  roci import traces/step --collective all-reduce=tree && roci run traces/step.toml
+  roci import traces --groups comm_group.json --peak-perf 312 --local-mem-bw 1560 --out step.toml
 
 Topology and flow files stay where they are. What the scenario does not say as the configuration
-does is printed, and is in its first lines.";
+does is printed, and is in its first lines. Of Chakra traces, step.0.et and so on, a schedule is
+made as well, which the scenario runs on a network that is yours to replace.";
 
 const TUNE: &str = "\
 Examples:
@@ -417,12 +421,32 @@ pub(crate) struct Tune {
 
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// The configuration: a key and its values on each line
-    #[arg(value_name = "CONFIG")]
-    pub(crate) config: PathBuf,
-    /// The scenario's file; by default beside the configuration, with the end `.toml`
+    /// A configuration of HPCC's simulator, or Chakra traces: their folder, one of them, or what their names begin with
+    #[arg(value_name = "CONFIG|TRACES")]
+    pub(crate) given: PathBuf,
+    /// The scenario's file; by default beside what is given, with the end `.toml`. The schedule of traces has the end `.goal`
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Of traces: how collectives are done, such as tree or all-reduce=tree; again for more
+    #[arg(long, value_name = "ALGORITHM")]
+    pub(crate) collective: Vec<String>,
+    /// Of traces: into how many parts the data of collectives are cut that go their way by themselves [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(CHUNKS_MAX)))]
+    pub(crate) chunks: Option<u32>,
+    /// Of traces: the ranks of process groups, {"1": [0, 1], "2": [2, 3]}
+    #[arg(long, value_name = "FILE")]
+    pub(crate) groups: Option<PathBuf>,
+    /// Of traces: how fast nodes compute that say what they do and not how long, in 10^12 operations a second
+    #[arg(long, value_name = "TFLOPS", value_parser = above_zero)]
+    pub(crate) peak_perf: Option<f64>,
+    /// Of traces: how fast such nodes go through memory, in 10^9 octets a second
+    #[arg(long, value_name = "GB/S", value_parser = above_zero)]
+    pub(crate) local_mem_bw: Option<f64>,
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "give a number above 0".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -488,7 +488,7 @@ fn samples_that_lie_farther_apart_than_asked_for_are_told() {
 #[test]
 fn every_command_has_help_with_examples() {
     let scratch = Scratch::new("help");
-    for command in ["run", "sweep", "compare", "tune", "reproduce", "program"] {
+    for command in ["run", "sweep", "compare", "tune", "import", "reproduce", "program"] {
         let output = scratch.roci(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains(&format!("Examples:\n  roci {command} ")), "{command}");
@@ -508,7 +508,7 @@ fn every_command_has_help_with_examples() {
 #[test]
 fn examples_in_help_stand_on_lines_of_their_own() {
     let scratch = Scratch::new("examples");
-    let commands = "run|sweep|compare|tune|reproduce|nic|nic memory|program|perf|ping|switch|dash|ctl|ctl get|ctl set|ctl watch|ctl hops|ctl counters";
+    let commands = "run|sweep|compare|tune|import|reproduce|nic|nic memory|program|perf|ping|switch|dash|ctl|ctl get|ctl set|ctl watch|ctl hops|ctl counters";
     for command in commands.split('|') {
         let asked: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let help = scratch.roci(&asked).stdout;

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[expect(dead_code, reason = "other tests write more")]
+#[path = "../../lab/tests/support/chakra.rs"]
+mod encode;
 mod page;
 #[expect(dead_code, reason = "other tests look at more")]
 mod scratch;
@@ -60,6 +63,19 @@ const ELSEWHERE: [&str; 8] = [
     "roci switch",
 ];
 
+/// Chakra traces of two ranks, which compute and then sum something up.
+fn traces(scratch: &Scratch) {
+    std::fs::create_dir(scratch.0.join("traces")).unwrap();
+    let nodes = [
+        encode::Node::new(1, "mm", encode::COMPUTE).lasts(5),
+        encode::collective(2, "sum", encode::ALL_REDUCE, 100_000).after(&[1]),
+    ];
+    for rank in 0..2 {
+        std::fs::write(scratch.0.join(format!("traces/step.{rank}.et")), encode::trace(&nodes)).unwrap();
+    }
+    scratch.scenario("comm_group.json", "{\"1\": [0, 1]}");
+}
+
 /// A configuration of HPCC's simulator with its files: a flow of ten packets between two hosts on a switch.
 const HPCC: [(&str, &str); 3] = [
     (
@@ -82,6 +98,7 @@ fn the_commands_of_the_guide_do_something() {
     for (name, content) in HPCC {
         scratch.scenario(name, content);
     }
+    traces(&scratch);
     let program = Path::new(env!("CARGO_BIN_EXE_roci")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut done = 0;
