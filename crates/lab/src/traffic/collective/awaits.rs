@@ -71,7 +71,8 @@ mod tests {
                             orders.push(comes.iter().rev().copied().collect());
                         }
                         for order in orders {
-                            let (mut received, mut come) = (vec![0; schedule.kept() as usize], BTreeSet::new());
+                            let (mut received, mut come) =
+                                (vec![0; schedule.kept() as usize], BTreeSet::new());
                             for step in order {
                                 let before: BTreeSet<u32> = free(&pairs, &come);
                                 come.insert(step);
