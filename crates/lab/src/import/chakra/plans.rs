@@ -202,6 +202,6 @@ impl Plan {
     /// The octets of a chunk of what `from` sends in `step`.
     pub(super) fn octets(&self, from: u32, step: u32, chunk: u32) -> u64 {
         let message = self.collective.schedule().message(from, step);
-        message.map_or(0, |message| self.collective.octets(0, chunk, &message.shards))
+        message.map_or(0, |message| self.collective.octets(0, chunk, &message))
     }
 }
