@@ -109,12 +109,40 @@ fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(a.iter().chain(&b).map(at).fold(0.0, f64::max))
 }
 
-/// The same over the distance that two samples of one distribution exceed once in a hundred times, for many values: so above 1
-/// they are most likely of different ones. Smirnov's limit: `√(−½·ln(α/2))·√((m + n)/(m·n))`.
-pub fn distance_over_chance(a: &[f64], b: &[f64]) -> Option<f64> {
-    let (m, n) = (count(a.len()), count(b.len()));
-    let once_in_a_hundred = (-0.5 * (0.01_f64 / 2.0).ln()).sqrt() * ((m + n) / (m * n)).sqrt();
-    kolmogorov_smirnov(a, b).map(|distance| distance / once_in_a_hundred)
+/// The distance of the distributions of all values of the runs `a` and of the runs `b`, over the one that chance exceeds once in a hundred
+/// times: so above 1 they are most likely of different ones. `None` where one is empty.
+///
+/// Values of one run depend on one another, as its flows share a queue, so what chance makes of them is found by dealing whole runs to the two
+/// sides in every way (a permutation test by clusters). Where there are fewer than a hundred ways, values count as independent of one another:
+/// Smirnov's limit, `√(−½·ln(α/2))·√((m + n)/(m·n))`.
+pub fn distance_over_chance(a: &[Vec<f64>], b: &[Vec<f64>]) -> Option<f64> {
+    let distance = kolmogorov_smirnov(&a.concat(), &b.concat())?;
+    let runs: Vec<&[f64]> = a.iter().chain(b).map(Vec::as_slice).collect();
+    let ways = subsets(runs.len(), a.len());
+    let chance = if ways.len() < 100 {
+        let [m, n] = [a, b].map(|runs| count(runs.iter().map(Vec::len).sum()));
+        (-0.5 * (0.01_f64 / 2.0).ln()).sqrt() * ((m + n) / (m * n)).sqrt()
+    } else {
+        let of_way = |way: &u32| {
+            let side = |first: bool| -> Vec<f64> {
+                let dealt = runs.iter().enumerate().filter(|(place, _)| (way >> place & 1 == 1) == first);
+                dealt.flat_map(|(_, run)| *run).copied().collect()
+            };
+            kolmogorov_smirnov(&side(true), &side(false))
+        };
+        let mut dealt = ways.iter().map(of_way).collect::<Option<Vec<f64>>>()?;
+        dealt.sort_by(f64::total_cmp);
+        dealt[(dealt.len() * 99).div_ceil(100) - 1]
+    };
+    Some(distance / chance)
+}
+
+/// Each way to take `some` of `all` things, as a bit for each; none where there are more than 20.
+fn subsets(all: usize, some: usize) -> Vec<u32> {
+    if all > 20 {
+        return Vec::new();
+    }
+    (0..1 << all).filter(|way: &u32| way.count_ones() as usize == some).collect()
 }
 
 /// Sums of squares and products about the means.
@@ -244,11 +272,30 @@ mod tests {
         assert_eq!(kolmogorov_smirnov(&[], &[1.0]), None);
     }
 
+    /// Values spread evenly, one more than the last, from `from` on.
+    fn values(from: i32) -> Vec<f64> {
+        (0..100).map(|n| f64::from(n + from)).collect()
+    }
+
     #[test]
-    fn two_samples_of_a_hundred_are_told_apart_from_a_distance_of_0_23_on() {
-        let sample = |shift: i32| (0..100).map(|n| f64::from(n + shift)).collect::<Vec<_>>();
-        let distance = |shift| distance_over_chance(&sample(0), &sample(shift)).unwrap();
+    fn two_runs_of_a_hundred_values_are_told_apart_from_a_distance_of_0_23_on() {
+        let distance = |shift| distance_over_chance(&[values(0)], &[values(shift)]).unwrap();
         // 1.6276·√(2/100), as tables have it for 1 %.
         assert!((distance(23) - 0.23 / 0.230_18).abs() < 1e-4 && distance(24) > 1.0, "{}", distance(23));
+        assert_eq!(distance_over_chance(&[], &[values(0)]), None);
+    }
+
+    #[test]
+    fn runs_that_differ_among_themselves_are_told_apart_only_by_what_the_two_sides_differ_in() {
+        let runs = |shifts: [i32; 5]| shifts.map(values).to_vec();
+        // As if values were independent these would be far apart; but each side has runs like the other's.
+        let [one, other] = [[0, 40, 80, 120, 160], [20, 60, 100, 140, 300]].map(runs);
+        let mixed = distance_over_chance(&one, &other).unwrap();
+        assert!(mixed < 1.0, "{mixed}");
+        let independent = distance_over_chance(&[one.concat()], &[other.concat()]).unwrap();
+        assert!(independent > 1.0, "{independent}");
+        // Every run of one side beyond every run of the other.
+        let apart = distance_over_chance(&runs([0, 1, 2, 3, 4]), &runs([5, 6, 7, 8, 9])).unwrap();
+        assert!(apart > 1.0, "{apart}");
     }
 }

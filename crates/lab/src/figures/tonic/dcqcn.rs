@@ -76,19 +76,20 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     measured.each("wire", &runs, |run| 100.0 * throughputs(run).iter().sum::<f64>() / link);
     measured.each("tonic_wire", &pipeline, |run| 100.0 * throughputs(run).iter().sum::<f64>() / link);
     measured.each("drops", &runs, drops);
-    let cnps = |runs: &[Results]| -> Vec<f64> {
-        runs.iter().flat_map(|run| run.flows.iter().map(|flow| f64::from(flow.cnps))).collect()
+    let cnps = |runs: &[Results]| -> Vec<Vec<f64>> {
+        runs.iter().map(|run| run.flows.iter().map(|flow| f64::from(flow.cnps)).collect()).collect()
     };
     let (ours, tonic) = (cnps(&runs), cnps(&pipeline));
-    let theirs: Vec<f64> = references.iter().flatten().map(|flow| float(flow.cnps)).collect();
+    let theirs: Vec<Vec<f64>> =
+        references.iter().map(|flows| flows.iter().map(|flow| float(flow.cnps)).collect()).collect();
+    let distances = [&ours, &tonic].map(|engine| distance_over_chance(engine, &theirs).unwrap_or(f64::NAN));
+    let [ours, tonic, theirs] = [ours, tonic, theirs].map(|runs| runs.concat());
     let all = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
     measured.add("cnps", vec![all(&ours); runs.len()]);
     measured.add("plain_cnps", vec![all(&theirs); runs.len()]);
     measured.add("cnps_ratio", vec![all(&ours) / all(&theirs); runs.len()]);
-    let distance = distance_over_chance(&ours, &theirs).unwrap_or(f64::NAN);
-    measured.add("cnps_distance", vec![distance; runs.len()]);
-    let distance = distance_over_chance(&tonic, &theirs).unwrap_or(f64::NAN);
-    measured.add("tonic_cnps_distance", vec![distance; runs.len()]);
+    measured.add("cnps_distance", vec![distances[0]; runs.len()]);
+    measured.add("tonic_cnps_distance", vec![distances[1]; runs.len()]);
     measured.plots.push(
         Plot::new("200 flows: CNPs in one second", "CNPs of a flow", "share of flows")
             .line("engine", cdf(ours))

@@ -8,7 +8,7 @@ use super::super::plot::Plot;
 use super::super::statistics::{count, distance_over_chance, mean};
 use super::super::{FigureError, Measured};
 use crate::output::digits::float;
-use crate::results::Results;
+use crate::results::{FlowResult, Results};
 use roci_units::{BitsPerSec, Instant, Random, Ratio, Span};
 
 /// The scenario's link, and the octets of a segment, in the queue and on the link.
@@ -61,10 +61,10 @@ fn mbps(delivered: u64) -> f64 {
     float(delivered) * 8e-6 / END.as_secs_f64()
 }
 
-/// Goodput and segments sent again of each flow of all runs.
-fn flows_of(runs: &[Results]) -> Vec<(f64, f64)> {
-    let flows = runs.iter().flat_map(|run| &run.flows);
-    flows.map(|flow| (mbps(flow.delivered), f64::from(flow.retransmitted))).collect()
+/// Goodput and segments sent again of each flow of each run.
+fn flows_of(runs: &[Results]) -> Vec<Vec<(f64, f64)>> {
+    let of_flow = |flow: &FlowResult| (mbps(flow.delivered), f64::from(flow.retransmitted));
+    runs.iter().map(|run| run.flows.iter().map(of_flow).collect()).collect()
 }
 
 /// Figure 3c, and the distribution of retransmissions (§6.2.1).
@@ -72,11 +72,14 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let runs = bench.run(NEWRENO, &[])?;
     let ours = flows_of(&runs);
     let tonic = flows_of(&bench.run(NEWRENO, &TONIC)?);
-    let theirs: Vec<(f64, f64)> = bench.seeds().iter().flat_map(|&seed| plain(seed)).collect();
+    let theirs: Vec<_> = bench.seeds().iter().map(|&seed| plain(seed)).collect();
     let mut measured = Measured::default();
     let mut compare = |keys: [&'static str; 5], value: fn(&(f64, f64)) -> f64, title, x| {
-        let [a, b, c] = [&ours, &theirs, &tonic].map(|flows| flows.iter().map(value).collect::<Vec<_>>());
+        let [a, b, c] = [&ours, &theirs, &tonic].map(|runs| {
+            runs.iter().map(|flows| flows.iter().map(value).collect()).collect::<Vec<Vec<f64>>>()
+        });
         let distances = [&a, &c].map(|engine| distance_over_chance(engine, &b));
+        let [a, b, c] = [a, b, c].map(|runs| runs.concat());
         let values = [mean(&a), mean(&b), distances[0], mean(&c), distances[1]];
         for (key, value) in keys.into_iter().zip(values) {
             measured.add(key, vec![value.unwrap_or(f64::NAN); runs.len()]);
