@@ -13,6 +13,7 @@ use crate::routing::{Routes, RoutingError};
 use crate::tap::Tapped;
 use roci_switch::{ConfigError, Counters, LinkSpec, Port, Switch, SwitchConfig};
 use roci_units::{BitsPerSec, Instant, Pace, Random, Span};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What can be chosen about a fabric, besides its graph.
@@ -280,6 +281,8 @@ impl Net {
     fn place_faults(&mut self, graph: &Graph, config: &FabricConfig) -> Result<(), BuildError> {
         let ports = if config.faults.is_empty() { Vec::new() } else { link_ports(graph, &self.first_ports) };
         let mut slower = Vec::new();
+        // How many there are of each kind that begin at a time on a port.
+        let mut alike = BTreeMap::new();
         for (place, spec) in config.faults.iter().enumerate() {
             let ends = graph.links.get(spec.link as usize).zip(ports.get(spec.link as usize));
             let port = match ends {
@@ -287,7 +290,10 @@ impl Net {
                 Some((link, &(_, port))) if link.b == spec.from => port,
                 _ => return Err(BuildError::Fault(FaultError::NoSuchLink)),
             };
-            let random = Random::new(config.seed, FAULT_STREAMS + place as u64);
+            let before = alike.entry((port, spec.fault.number(), spec.start)).or_insert(0);
+            let back = graph.links[spec.link as usize].a != spec.from;
+            let random = spec.random(config.seed, back, *before);
+            *before += 1;
             let rate = self.rate_of_port(port);
             if let Fault::Rate(lower) = spec.fault {
                 let fits = lower.0 > 0 && lower <= rate;
@@ -618,7 +624,6 @@ impl Net {
 
 /// Streams of chance of switches and faults, apart from those that hosts and traffic number from zero.
 const SWITCH_STREAMS: u64 = 1 << 44;
-const FAULT_STREAMS: u64 = 1 << 45;
 
 /// The first port of each switch and, last, the number of ports.
 #[expect(clippy::cast_possible_truncation, reason = "compared with the bounds")]

@@ -1,7 +1,7 @@
 //! What a fault is, and what makes no sense.
 
 use crate::graph::NodeId;
-use roci_units::{BitErrorRate, BitsPerSec, Instant, Ratio, Span};
+use roci_units::{BitErrorRate, BitsPerSec, Instant, Random, Ratio, Span};
 use std::fmt;
 
 /// A fault on one direction of a link, for some time.
@@ -18,6 +18,26 @@ pub struct FaultSpec {
     /// What it does.
     pub fault: Fault,
 }
+
+impl FaultSpec {
+    /// What it draws from in the run with this `seed`: a stream by the way of the link that it stands on, `back` if that is the second
+    /// one, by what it is, by when it begins, and by how many that have all this in common stand `before` it. What other faults there
+    /// are changes none of its draws.
+    pub(crate) fn random(&self, seed: u64, back: bool, before: u64) -> Random {
+        let way = u64::from(self.link) << 1 | u64::from(back);
+        let what = self.fault.number() + FAULTS * before;
+        let stream = FAULT_STREAMS + (what << 33) + way;
+        match self.start {
+            Instant::ZERO => Random::new(seed, stream),
+            start => Random::new(Random::new(seed, stream).next_u64(), start.as_ps()),
+        }
+    }
+}
+
+const FAULT_STREAMS: u64 = 1 << 45;
+
+/// No fault has this number, nor a greater one.
+const FAULTS: u64 = 16;
 
 /// What a fault does to packets that cross it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -140,6 +160,22 @@ impl fmt::Display for FaultError {
 }
 
 impl Fault {
+    /// By which its draws are told from those of other faults of its way. Losses have one, as a link has one way of losing packets.
+    pub(crate) const fn number(&self) -> u64 {
+        match self {
+            Self::Loss(_) | Self::GilbertElliott { .. } => 0,
+            Self::BitErrors(_) => 1,
+            Self::Corrupt(_) => 2,
+            Self::Duplicate(_) => 3,
+            Self::Reorder { .. } => 4,
+            Self::Delay { .. } => 5,
+            // These draw nothing.
+            Self::Flap(_) | Self::Down | Self::Rate(_) | Self::PauseStorm { .. } | Self::ForgedCnp { .. } => {
+                6
+            }
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), FaultError> {
         let proper = |ratios: &[Ratio]| ratios.iter().all(|ratio| ratio.is_proper());
         let (probabilities, times) = match *self {

@@ -8,7 +8,6 @@ use roci_fabric::fault::{Count, Fault, FaultSpec, Turns};
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::net::Net;
 use roci_units::{Instant, Ratio};
-use std::collections::BTreeSet;
 
 /// All faults of `scenario`, those of its topology file included.
 pub(super) fn specs(scenario: &Scenario) -> Vec<FaultSpec> {
@@ -18,32 +17,27 @@ pub(super) fn specs(scenario: &Scenario) -> Vec<FaultSpec> {
 /// A fault or an outage, and the place of the table of `[[faults.on]]` that it comes from; `None`: from none.
 type Of<T> = (Option<usize>, T);
 
-/// Where a fault stands among all, by which its stream of chance is numbered: the common ones first, those of a topology file with them, then
-/// those of each table, and last what goes on behind another table of its link. So one more table changes no draw of the faults that
-/// there were before it, but on its own links from when it has come, and of what goes on behind other tables.
-type Standing = (bool, Option<usize>);
-
 fn with_tables(scenario: &Scenario) -> Vec<Of<FaultSpec>> {
     let mut specs = Vec::new();
-    for (place, link) in (0u32..).zip(&scenario.topology.graph.links) {
-        for from in [link.a, link.b] {
-            one_way(scenario, place, from, &mut specs);
-        }
-    }
+    // First, so that their draws are the same whatever tables there are: of losses alike, each draws by its place among them.
     for &(link, loss) in &scenario.topology.loss {
         let Link { a, b, .. } = scenario.topology.graph.links[link as usize];
         for from in [a, b] {
             let fault = Fault::Loss(loss);
             let (start, until) = (Instant::ZERO, Instant::NEVER);
-            specs.push(((false, None), FaultSpec { link, from, start, until, fault }));
+            specs.push((None, FaultSpec { link, from, start, until, fault }));
         }
     }
-    specs.sort_by_key(|(standing, _)| *standing);
-    specs.into_iter().map(|((_, table), spec)| (table, spec)).collect()
+    for (place, link) in (0u32..).zip(&scenario.topology.graph.links) {
+        for from in [link.a, link.b] {
+            one_way(scenario, place, from, &mut specs);
+        }
+    }
+    specs
 }
 
 /// The faults of one way of one link: from each change of rules to the next, the last rule in force decides.
-fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<(Standing, FaultSpec)>) {
+fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<Of<FaultSpec>>) {
     let faults = &scenario.faults;
     let rules: Vec<&FaultRule> = faults.rules.iter().filter(|rule| rule.concerns(link, from.0)).collect();
     if rules.is_empty() && faults.common.is_none() {
@@ -51,29 +45,20 @@ fn one_way(scenario: &Scenario, link: u32, from: NodeId, specs: &mut Vec<(Standi
     }
     let period = |rule: &FaultRule| (rule.from, rule.until.unwrap_or(Instant::NEVER));
     let data = scenario.switch.classes.data;
-    let ruling = ruling(&rules, period);
-    if ruling.iter().all(|(.., rule)| rule.is_some()) {
-        // The common ones keep their places where they never hold.
-        let (start, until, fault) = (Instant::ZERO, Instant::ZERO, Fault::Loss(Ratio::ZERO));
-        let kept = nodes(&faults.common, start, 0, data);
-        specs.extend(kept.map(|_| ((false, None), FaultSpec { link, from, start, until, fault })));
-    }
-    let mut seen = BTreeSet::new();
-    for (start, until, rule) in ruling {
+    for (start, until, rule) in ruling(&rules, period) {
         let (faults, began) = rule.map_or((&faults.common, Instant::ZERO), |rule| (&rule.faults, rule.from));
         // Zero is that of the common ones.
         let chain = (1u32..).zip(&rules).find(|(_, one)| rule.is_some_and(|rule| std::ptr::eq(**one, rule)));
         let nodes = nodes(faults, began, chain.map_or(0, |(chain, _)| chain), data);
         let table = rule.map(|rule| rule.table.0);
-        let standing = (!seen.insert(table), table);
-        specs.extend(nodes.map(|fault| (standing, FaultSpec { link, from, start, until, fault })));
+        specs.extend(nodes.map(|fault| (table, FaultSpec { link, from, start, until, fault })));
     }
     for rule in rules {
         if let Some(cnp) = rule.cnp {
             let fault =
                 Fault::ForgedCnp { threshold: cnp.threshold, window: cnp.window, cooldown: cnp.cooldown };
             let (start, until) = period(rule);
-            specs.push(((false, Some(rule.table.0)), FaultSpec { link, from, start, until, fault }));
+            specs.push((Some(rule.table.0), FaultSpec { link, from, start, until, fault }));
         }
     }
 }
@@ -285,23 +270,30 @@ mod tests {
         assert_eq!(chains, [(0, Some(0)), (5, Some(1)), (50, None), (60, Some(1)), (90, Some(0))]);
     }
 
-    /// A fault draws from the stream of its place.
+    /// A fault draws by its way, what it is and when it begins.
     #[test]
-    fn one_more_table_leaves_the_places_of_all_other_faults_as_they_are() {
+    fn one_more_table_leaves_all_other_faults_as_they_are_wherever_it_stands() {
         let placed = |rules: &str| {
             let scenario = Scenario::parse(&format!("{STAR}{rules}"), "here.toml", &[]).unwrap();
-            specs(&scenario).into_iter().map(|spec| (spec.link, spec.from, spec.fault)).collect::<Vec<_>>()
+            let drawn_by = |spec: FaultSpec| (spec.link, spec.from, spec.start, spec.fault);
+            specs(&scenario).into_iter().map(drawn_by).collect::<Vec<_>>()
         };
-        let of = "[faults]\nloss = 0.01\ncorrupt = 0.02\n[[faults.on]]\nlink = \"h1-s0\"\nfrom = \"7us\"\nduplicate = 0.1\n";
-        let before = placed(of);
+        let common = "[faults]\nloss = 0.01\ncorrupt = 0.02\n";
+        let table = "[[faults.on]]\nlink = \"h1-s0\"\nfrom = \"7us\"\nduplicate = 0.1\n";
+        let before = placed(&format!("{common}{table}"));
         assert_eq!(before.len(), 4 * 2 + 2);
-        for period in ["from = \"9us\"\nuntil = \"12us\"", "from = \"3us\"", "until = \"5us\""] {
-            let more = format!("{of}[[faults.on]]\nlink = \"h0-s0\"\n{period}\nreorder = 0.1\n");
-            assert_eq!(placed(&more)[..before.len()], before, "{period}");
+        for link in ["h0-s0", "*-*"] {
+            for period in ["from = \"2us\"\nuntil = \"7us\"", "until = \"5us\""] {
+                let more = format!("[[faults.on]]\nlink = \"{link}\"\n{period}\nreorder = 0.1\n");
+                for rules in [format!("{common}{more}{table}"), format!("{common}{table}{more}")] {
+                    let after = placed(&rules);
+                    let own =
+                        before.iter().filter(|fault| fault.2 > Instant::ZERO || fault.0 > 0 && link != "*-*");
+                    assert!(own.clone().count() >= 2);
+                    own.for_each(|fault| assert!(after.contains(fault), "{fault:?} of {rules}"));
+                }
+            }
         }
-        // Where the common ones never hold, something stands in their places.
-        let more = placed(&format!("{of}[[faults.on]]\nlink = \"h0>s0\"\nreorder = 0.1\n"));
-        assert_eq!(more[2..before.len()], before[2..]);
     }
 
     #[test]

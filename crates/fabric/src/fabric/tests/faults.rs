@@ -35,6 +35,48 @@ fn likely(count: usize, of: usize, p: f64) -> bool {
     (count - of * p).abs() <= 5.0 * (of * p * (1.0 - p)).sqrt()
 }
 
+/// What of 2,000 frames comes through `faults` at host 1.
+fn through(faults: Vec<FaultSpec>) -> Vec<u32> {
+    let config = FabricConfig { faults, seed: 5, ..FabricConfig::default() };
+    let mut fabric = scripted(&star(2), &config);
+    fabric.nics.queues[0].extend((0..2_000).map(|flow| Packet { flow, ..data(0, 1, 3, 1_000) }));
+    fabric.net.kick(HostId(0));
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    order(&fabric)
+}
+
+#[test]
+fn a_fault_draws_the_same_whatever_other_faults_there_are() {
+    let loss =
+        |start, until| FaultSpec { start, until, ..always(0, NodeId(0), Fault::Loss(Ratio::new(1, 4))) };
+    let (begins, never) = (Instant::from_ps(80_000_000), Instant::NEVER);
+    let alone = through(vec![loss(begins, never)]);
+    let untouched = alone.iter().zip(0..).take_while(|(flow, place)| *flow == place).count();
+    assert!((500..1_500).contains(&untouched), "{untouched}");
+    let earlier = loss(Instant::ZERO, begins);
+    let elsewhere = always(1, NodeId(1), Fault::Loss(Ratio::new(1, 4)));
+    let others = [earlier, elsewhere, always(0, NodeId(0), Fault::Corrupt(Ratio::ZERO))];
+    for other in others {
+        for faults in [vec![other.clone(), loss(begins, never)], vec![loss(begins, never), other.clone()]] {
+            let lost_later = |order: &[u32]| -> Vec<u32> {
+                let later = 1_000..2_000;
+                later.filter(|flow| !order.contains(flow)).collect()
+            };
+            assert_eq!(lost_later(&through(faults)), lost_later(&alone), "beside {other:?}");
+        }
+    }
+}
+
+#[test]
+fn faults_of_one_link_that_are_alike_draw_each_by_itself() {
+    let loss = || always(0, NodeId(0), Fault::Loss(Ratio::new(1, 2)));
+    let back = FaultSpec { from: NodeId(2), ..loss() };
+    assert_ne!(loss().random(5, false, 0), loss().random(5, false, 1));
+    assert_ne!(loss().random(5, false, 0), back.random(5, true, 0));
+    let kept = through(vec![loss(), loss()]).len();
+    assert!(likely(kept, 2_000, 0.25), "{kept}");
+}
+
 fn order(fabric: &Fabric<Script>) -> Vec<u32> {
     fabric.nics.arrivals.iter().map(|arrival| arrival.2.flow).collect()
 }
