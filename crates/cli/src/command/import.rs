@@ -26,6 +26,18 @@ pub(crate) fn import(arguments: &Import) -> Result<(), Failure> {
             given.display()
         )));
     }
+    let is = |end: &str| given.extension().is_some_and(|other| other == end);
+    let elsewhere = [
+        (
+            "json",
+            "is JSON, and Chakra's traces are protocol buffers, step.0.et and so on: make them with Chakra's converter",
+        ),
+        ("goal", "is a schedule: name it as `file` of traffic of kind \"goal\" in a scenario"),
+        ("toml", "is a scenario: roci run takes it"),
+    ];
+    if let Some((_, what)) = elsewhere.into_iter().find(|(end, _)| is(end)) {
+        return Err(Failure::Request(format!("{} {what}", given.display())));
+    }
     let path = out.clone().unwrap_or_else(|| given.with_extension("toml"));
     must_be_new(&path)?;
     let beside = path.parent().unwrap_or_else(|| Path::new(""));

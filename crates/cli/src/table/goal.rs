@@ -38,12 +38,13 @@ pub(super) fn tables(results: &Results) -> String {
 /// How long a schedule takes where less is in its way, in a line.
 fn with_less(it: &GoalResult, results: &Results) -> Option<String> {
     let Replays { links, alone, no_network } = it.replays?;
-    let [links, alone, no_network] = [links, alone, no_network].map(|span| time(span.as_secs_f64()));
+    let [links, alone, no_network] = [links, alone, no_network]
+        .map(|span| span.map_or_else(|| "no end".to_owned(), |span| time(span.as_secs_f64())));
     let name = &results.traffic[it.table].name;
     let over =
         it.over_links().map_or_else(String::new, |over| format!(" (it took {} of that)", number(over)));
     Some(format!(
-        "  {name} takes {links} over a fabric that holds nothing up{over}, {alone} where each message is alone, {no_network} without a network\n"
+        "  {name} takes {links} by the links of NICs alone, one message after the other{over}, {alone} where each is alone, {no_network} without a network\n"
     ))
 }
 
@@ -133,7 +134,7 @@ mod tests {
         };
         let second = GoalRank { host: 1, operations: 3, end: Some(at(100)), ..GoalRank::default() };
         path.overhead = Span::ZERO;
-        let [links, alone, no_network] = [80, 70, 60].map(Span::from_micros);
+        let [links, alone, no_network] = [80, 70, 60].map(|time| Some(Span::from_micros(time)));
         let goal = GoalResult {
             table: 0,
             start: at(0),
@@ -149,7 +150,7 @@ mod tests {
         for part in ["100.0 us", "60.00 us", "40.00 us", "2.000", "1 on", "7"] {
             assert!(line.contains(part), "{part} in {line}");
         }
-        let less = "step takes 80.00 us over a fabric that holds nothing up (it took 1.250 of that), 70.00 us where each";
+        let less = "step takes 80.00 us by the links of NICs alone, one message after the other (it took 1.250 of that), 70.00 us where each";
         assert!(text.contains(less), "{text}");
         one.goals[0].path = None;
         one.goals[0].replays = None;

@@ -112,29 +112,25 @@ fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Option<f64> {
 /// The distance of the distributions of all values of the runs `a` and of the runs `b`, over the one that chance exceeds once in a hundred
 /// times: so above 1 they are most likely of different ones. `None` where one is empty.
 ///
-/// Values of one run depend on one another, as its flows share a queue, so what chance makes of them is found by dealing whole runs to the two
-/// sides in every way (a permutation test by clusters). Where there are fewer than a hundred ways, values count as independent of one another:
-/// Smirnov's limit, `√(−½·ln(α/2))·√((m + n)/(m·n))`.
+/// Chance is among values, as if they were independent: Smirnov's limit, `√(−½·ln(α/2))·√((m + n)/(m·n))`. And it is among runs, where flows
+/// share a queue and depend on one another: what is found by dealing whole runs to the two sides in every way (a permutation test by
+/// clusters), if there are a hundred ways or more. It is the larger of the two.
 pub fn distance_over_chance(a: &[Vec<f64>], b: &[Vec<f64>]) -> Option<f64> {
     let distance = kolmogorov_smirnov(&a.concat(), &b.concat())?;
+    let [m, n] = [a, b].map(|runs| count(runs.iter().map(Vec::len).sum()));
+    let among_values = (-0.5 * (0.01_f64 / 2.0).ln()).sqrt() * ((m + n) / (m * n)).sqrt();
     let runs: Vec<&[f64]> = a.iter().chain(b).map(Vec::as_slice).collect();
-    let ways = subsets(runs.len(), a.len());
-    let chance = if ways.len() < 100 {
-        let [m, n] = [a, b].map(|runs| count(runs.iter().map(Vec::len).sum()));
-        (-0.5 * (0.01_f64 / 2.0).ln()).sqrt() * ((m + n) / (m * n)).sqrt()
-    } else {
-        let of_way = |way: &u32| {
-            let side = |first: bool| -> Vec<f64> {
-                let dealt = runs.iter().enumerate().filter(|(place, _)| (way >> place & 1 == 1) == first);
-                dealt.flat_map(|(_, run)| *run).copied().collect()
-            };
-            kolmogorov_smirnov(&side(true), &side(false))
+    let of_way = |way: u32| {
+        let side = |first: bool| -> Vec<f64> {
+            let dealt = runs.iter().enumerate().filter(|(place, _)| (way >> place & 1 == 1) == first);
+            dealt.flat_map(|(_, run)| *run).copied().collect()
         };
-        let mut dealt = ways.iter().map(of_way).collect::<Option<Vec<f64>>>()?;
-        dealt.sort_by(f64::total_cmp);
-        dealt[(dealt.len() * 99).div_ceil(100) - 1]
+        kolmogorov_smirnov(&side(true), &side(false))
     };
-    Some(distance / chance)
+    let mut dealt: Vec<f64> = subsets(runs.len(), a.len()).into_iter().filter_map(of_way).collect();
+    dealt.sort_by(f64::total_cmp);
+    let among_runs = if dealt.len() < 100 { 0.0 } else { dealt[(dealt.len() * 99).div_ceil(100) - 1] };
+    Some(distance / among_values.max(among_runs))
 }
 
 /// Each way to take `some` of `all` things, as a bit for each; none where there are more than 20.
@@ -295,7 +291,7 @@ mod tests {
         let independent = distance_over_chance(&[one.concat()], &[other.concat()]).unwrap();
         assert!(independent > 1.0, "{independent}");
         // Every run of one side beyond every run of the other.
-        let apart = distance_over_chance(&runs([0, 1, 2, 3, 4]), &runs([5, 6, 7, 8, 9])).unwrap();
+        let apart = distance_over_chance(&runs([0, 1, 2, 3, 4]), &runs([60, 61, 62, 63, 64])).unwrap();
         assert!(apart > 1.0, "{apart}");
     }
 }

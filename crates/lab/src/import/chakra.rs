@@ -31,9 +31,9 @@ use plans::Plans;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use steps::{Does, Step, Steps};
+use steps::{Does, Step, StepError, Steps};
 
 /// What traces do not say.
 #[derive(Clone, Debug, Default)]
@@ -101,19 +101,21 @@ pub enum ChakraError {
         what: String,
     },
     /// What should be one collective is not.
-    #[error(
-        "collective {number} of a process group is not the same at all ranks: {one}; {other}. Mend the traces"
-    )]
+    #[error("collective {number} of {group} differs between ranks: {one}; {other}. Mend the traces")]
     Unlike {
         /// Which one of its group, from 1.
         number: usize,
+        /// The group, in words.
+        group: String,
         /// What it is at one rank.
         one: String,
         /// What it is at another.
         other: String,
     },
     /// There are too many groups, with too many steps.
-    #[error("collectives take more than the 2^32 tags that messages can have; import a part of the traces")]
+    #[error(
+        "messages and collectives take more than the 2^32 tags that there are; give messages lower ones (`comm_tag`), or import a part of the traces"
+    )]
     Tags,
     /// The schedule is too long.
     #[error(
@@ -214,9 +216,16 @@ pub fn import(prefix: &Path, options: &Options, beside: &str) -> Result<Imported
     let ranks = u32::try_from(files.len()).unwrap_or(u32::MAX);
     let mut traces = Vec::with_capacity(files.len());
     for (rank, file) in (0..).zip(&files) {
-        let from = File::open(file).map_err(|error| ChakraError::file(file, error))?;
-        let steps = Steps::read(BufReader::new(from), rank, ranks, &options.machine);
-        traces.push(steps.map_err(|error| ChakraError::file(file, error))?);
+        let mut from = BufReader::new(File::open(file).map_err(|error| ChakraError::file(file, error))?);
+        let is_json = from.fill_buf().is_ok_and(|begins| matches!(begins.first(), Some(b'{' | b'[')));
+        let steps = Steps::read(from, rank, ranks, &options.machine);
+        traces.push(steps.map_err(|error| match error {
+            // A trace may begin so by chance, with the length of its first message.
+            StepError::Damage(_) if is_json => {
+                ChakraError::file(file, "this is JSON; make a trace of it with Chakra's converter")
+            }
+            error => ChakraError::file(file, error),
+        })?);
     }
     let mut plans = Plans::new(options.algorithms.clone(), options.chunks.unwrap_or(1));
     let joint = Joint::new(&traces, &listed, &mut plans)?;
@@ -227,7 +236,7 @@ pub fn import(prefix: &Path, options: &Options, beside: &str) -> Result<Imported
     // What cannot be done is said now.
     Schedule::read(schedule.as_bytes())?;
     let notes = notes(&traces, &occurring);
-    let scenario = scenario(&name, ranks, &notes, beside);
+    let scenario = scenario(&name, ranks, &notes, Path::new(beside));
     Ok(Imported { schedule, scenario, notes })
 }
 
@@ -260,14 +269,14 @@ fn notes(traces: &[Steps], operations: &[Operation]) -> Vec<String> {
         calculations.fold((0u64, 0u64), |(all, none), nanos| (all + 1, none + u64::from(nanos == 0)));
     if none > 0 {
         notes.push(format!(
-            "{none} of {all} nodes that compute or copy take no time: they say neither how long nor how much"
+            "{none} of {all} nodes that compute or copy take no time: they say neither how long nor how many operations"
         ));
     }
     notes
 }
 
-/// A network for a schedule that says of none.
-fn scenario(name: &str, ranks: u32, notes: &[String], beside: &str) -> String {
+/// A network for a schedule that says of none, with the name that the schedule has.
+fn scenario(name: &str, ranks: u32, notes: &[String], beside: &Path) -> String {
     let mut text = format!(
         "# From the Chakra traces {name}.0.et to {name}.{}.et. They say nothing of a network: put yours in the place of this one.\n",
         ranks - 1
@@ -275,19 +284,21 @@ fn scenario(name: &str, ranks: u32, notes: &[String], beside: &str) -> String {
     for note in notes {
         let _ = writeln!(text, "# {note}");
     }
-    let plain = |name: &str| name.replace(['"', '\\', '/'], "-");
+    let plain = |name: &str| name.replace(['"', '\\', '/'], "-").replace(char::is_control, " ");
     let _ = writeln!(
         text,
         "name = \"{}\"\n\n\
          [topology]\nkind = \"star\"\nhosts = {}\nrate = \"400Gb/s\"\ndelay = \"500ns\"\n\n\
-         [switch]\nbuffer = \"{}MiB\"\n\n\
+         [switch]\nbuffer = \"{}MiB\"\n\
+         ecn = {{ kmin = \"1600KB\", kmax = \"6400KB\", pmax = 0.2 }}   # HPCC's run.py for 400 Gb/s, as the preset\n\n\
          [nic]\nmtu = 4096\n\n\
+         [transport]\ncontrol = {{ law = \"dcqcn\", preset = \"hpcc\" }}\n\n\
          [[traffic]]\nkind = \"goal\"\nfile = \"{}\"",
-        plain(name),
+        plain(&beside.file_stem().unwrap_or_default().to_string_lossy()),
         ranks.max(2),
         // A quarter for each port: three times what PFC keeps free for it.
         ranks.div_ceil(4).max(16),
-        beside.replace('\\', "\\\\").replace('"', "\\\"")
+        beside.display().to_string().replace('\\', "\\\\").replace('"', "\\\"")
     );
     text
 }

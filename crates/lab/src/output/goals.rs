@@ -3,6 +3,7 @@
 
 use super::flows::quoted;
 use crate::results::{CriticalPath, GoalResult, Replays, Results};
+use roci_units::Span;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -28,10 +29,10 @@ pub(crate) struct GoalRecord<'a> {
 /// How long a schedule takes where less is in its way.
 #[derive(Serialize)]
 struct ReplaysRecord {
-    links_s: f64,
+    links_s: Option<f64>,
     over_links: Option<f64>,
-    alone_s: f64,
-    no_network_s: f64,
+    alone_s: Option<f64>,
+    no_network_s: Option<f64>,
 }
 
 /// What a schedule's time went into.
@@ -79,10 +80,10 @@ impl<'a> GoalRecord<'a> {
             untaken: totals.untaken,
             critical_path: it.path.as_ref().map(PathRecord::new),
             replays: it.replays.map(|Replays { links, alone, no_network }| ReplaysRecord {
-                links_s: links.as_secs_f64(),
+                links_s: links.map(Span::as_secs_f64),
                 over_links: it.over_links(),
-                alone_s: alone.as_secs_f64(),
-                no_network_s: no_network.as_secs_f64(),
+                alone_s: alone.map(Span::as_secs_f64),
+                no_network_s: no_network.map(Span::as_secs_f64),
             }),
         }
     }

@@ -197,9 +197,9 @@ pub(crate) fn with_goal() -> Results {
     };
     let ranks = vec![sender, receiver];
     let replays = Replays {
-        links: Span::from_micros(80),
-        alone: Span::from_micros(70),
-        no_network: Span::from_micros(60),
+        links: Some(Span::from_micros(80)),
+        alone: Some(Span::from_micros(70)),
+        no_network: Some(Span::from_micros(60)),
     };
     let one = GoalResult {
         table: 0,

@@ -8,6 +8,7 @@ use crate::results::series::Metric;
 use crate::results::{FlowStatus, GoalResult, OperationTimes, Results, TrafficResult};
 use crate::traffic::goal::Does;
 use roci_units::{Instant, Span};
+use std::collections::BTreeSet;
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
@@ -30,6 +31,9 @@ pub(crate) fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
     }
     writeln!(out, "\n]}}")
 }
+
+/// Above all processes: each has a host or a table of traffic.
+const THREADS: u32 = 1 << 20;
 
 /// From when until when.
 #[derive(Clone, Copy)]
@@ -82,21 +86,34 @@ impl<W: Write> Timeline<'_, W> {
         self.event('M', "process_sort_index", format_args!("\"args\":{{\"sort_index\":{place}}}"))
     }
 
+    /// The number of a thread of the process: one that no other has, nor any process, as viewers take those for its main thread.
+    const fn thread(&self, number: u8) -> u32 {
+        THREADS + (self.process << 8) + number as u32
+    }
+
+    /// Names a thread of the process.
+    fn name_thread(&mut self, number: u8, name: &str) -> io::Result<()> {
+        let (thread, name) = (self.thread(number), serde_json::to_string(name)?);
+        self.event('M', "thread_name", format_args!("\"tid\":{thread},\"args\":{{\"name\":{name}}}"))
+    }
+
     /// Something that a thread does.
-    fn slice(&mut self, thread: u32, name: &str, range: Range) -> io::Result<()> {
+    fn slice(&mut self, thread: u8, name: &str, range: Range) -> io::Result<()> {
         let (from, length) = (since_start(range.from), Micros(range.until.since(range.from)));
+        let thread = self.thread(thread);
         self.event('X', name, format_args!("\"tid\":{thread},\"ts\":{from},\"dur\":{length}"))
     }
 
-    /// Something that may overlap with others of its process.
-    fn pair(&mut self, of: &str, name: &str, range: Range) -> io::Result<()> {
+    /// Something that may overlap with others of its process. Viewers have a line for those of one name, so that tells with whom it is, and
+    /// `what` the rest.
+    fn pair(&mut self, of: &str, name: &str, what: &str, range: Range) -> io::Result<()> {
         self.pair += 1;
-        let pair = self.pair;
-        for (kind, at) in [('b', range.from), ('e', range.until)] {
-            let at = since_start(at);
-            self.event(kind, name, format_args!("\"cat\":\"{of}\",\"id\":{pair},\"tid\":0,\"ts\":{at}"))?;
-        }
-        Ok(())
+        // Without `local` it would stand apart from its process.
+        let pair = format!("\"cat\":\"{of}\",\"id2\":{{\"local\":\"{:#x}\"}}", self.pair);
+        let (from, until) = (since_start(range.from), since_start(range.until));
+        let what = serde_json::to_string(what)?;
+        self.event('b', name, format_args!("{pair},\"ts\":{from},\"args\":{{\"what\":{what}}}"))?;
+        self.event('e', name, format_args!("{pair},\"ts\":{until}"))
     }
 
     /// Faults, changes, queues and goodput.
@@ -104,18 +121,10 @@ impl<W: Write> Timeline<'_, W> {
         self.process("network")?;
         for mark in all_marks(results) {
             let from = mark.from * 1e6;
-            match mark.until {
-                Some(until) => {
-                    self.pair += 1;
-                    let pair = self.pair;
-                    for (kind, at) in [('b', from), ('e', until * 1e6)] {
-                        let fields = format_args!("\"cat\":\"fault\",\"id\":{pair},\"tid\":0,\"ts\":{at:.6}");
-                        self.event(kind, &mark.name, fields)?;
-                    }
-                }
-                None => {
-                    self.event('i', &mark.name, format_args!("\"s\":\"g\",\"tid\":0,\"ts\":{from:.6}"))?
-                }
+            self.event('i', &mark.name, format_args!("\"s\":\"g\",\"ts\":{from:.6}"))?;
+            if let Some(until) = mark.until {
+                let (until, name) = (until * 1e6, format!("{}, over", mark.name));
+                self.event('i', &name, format_args!("\"s\":\"g\",\"ts\":{until:.6}"))?;
             }
         }
         let readings = Readings::only(results, &[Metric::Bytes, Metric::Goodput]);
@@ -139,6 +148,10 @@ impl<W: Write> Timeline<'_, W> {
     fn schedule(&mut self, results: &Results, table: &TrafficResult, goal: &GoalResult) -> io::Result<()> {
         for (number, (rank, times)) in goal.ranks.iter().zip(&goal.times).enumerate() {
             self.process(&format!("{}: rank {number} on {}", table.name, results.host(rank.host)))?;
+            let cpus: BTreeSet<u8> = times.iter().map(|it| it.cpu).collect();
+            for cpu in cpus {
+                self.name_thread(cpu, &format!("CPU {cpu}"))?;
+            }
             for it in times {
                 self.operation(it, results.simulated)?;
             }
@@ -150,21 +163,23 @@ impl<W: Write> Timeline<'_, W> {
     fn operation(&mut self, it: &OperationTimes, end: Instant) -> io::Result<()> {
         let name = it.does.to_string();
         if it.began != Instant::NEVER && it.left > it.began {
-            self.slice(it.cpu.into(), &name, Range { from: it.began, until: it.left.min(end) })?;
+            self.slice(it.cpu, &name, Range { from: it.began, until: it.left.min(end) })?;
         }
-        let (of, from, until) = match it.does {
+        let (of, peer, from, until) = match it.does {
             Does::Calc(_) => return Ok(()),
-            Does::Recv { .. } => ("wait", it.ready, it.began),
-            Does::Send { .. } => ("message", it.left, it.came),
+            Does::Recv { from: Some(from), .. } => ("wait", format!("from {from}"), it.ready, it.began),
+            Does::Recv { from: None, .. } => ("wait", "from any".to_owned(), it.ready, it.began),
+            Does::Send { to, .. } => ("message", format!("to {to}"), it.left, it.came),
         };
         if from == Instant::NEVER || from >= until.min(end) {
             return Ok(());
         }
-        self.pair(of, &name, Range { from, until: until.min(end) })
+        self.pair(of, &peer, &name, Range { from, until: until.min(end) })
     }
 
     fn collective(&mut self, results: &Results, table: &TrafficResult, place: usize) -> io::Result<()> {
         self.process(&table.name)?;
+        self.name_thread(0, "iterations")?;
         for it in results.collectives.iter().filter(|it| it.table == place) {
             for (number, iteration) in it.iterations.iter().enumerate() {
                 let range = Range { from: iteration.start, until: iteration.end };
@@ -184,8 +199,9 @@ impl<W: Write> Timeline<'_, W> {
             }
             let [from, to] = [flow.src, flow.dst].map(|host| results.host(host));
             let how = if flow.status == FlowStatus::OK { "" } else { flow.status.name() };
-            let name = format!("{} {from}>{to} {}B {how}", flow.name, flow.bytes);
-            self.pair("flow", name.trim_end(), Range { from: flow.start, until })?;
+            let what = format!("{}, {}B {how}", flow.name, flow.bytes);
+            let range = Range { from: flow.start, until };
+            self.pair("flow", &format!("{from}>{to}"), what.trim_end(), range)?;
         }
         Ok(())
     }
@@ -248,18 +264,25 @@ mod tests {
         };
         let calculation = of_kind(&events, "X")[0];
         assert_eq!(calculation["pid"], of_rank("0: rank 0 on s0"));
-        assert_eq!(
-            (calculation["tid"].as_u64(), calculation["name"].as_str()),
-            (Some(2), Some("calc 20000"))
-        );
+        assert_eq!(calculation["name"], "calc 20000");
+        let of_process =
+            |event: &&Value| event["name"] == "thread_name" && event["pid"] == calculation["pid"];
+        let threads: Vec<&Value> = events.iter().filter(of_process).collect();
+        assert_eq!((threads.len(), &threads[0]["tid"]), (1, &calculation["tid"]));
+        assert_eq!(threads[0]["args"]["name"], "CPU 2");
+        assert!(events.iter().all(|event| event["pid"] != calculation["tid"]), "a main thread");
         assert_eq!((calculation["ts"].as_f64(), calculation["dur"].as_f64()), (Some(0.0), Some(20.0)));
-        let pairs = [("message", "0: rank 0 on s0", 30.0, 70.0), ("wait", "0: rank 1 on s1", 5.0, 70.0)];
-        for (of, process, from, until) in pairs {
+        let pairs = [
+            ("message", "0: rank 0 on s0", 30.0, 70.0, ["to 1", "send 1000b to 1 tag 7"]),
+            ("wait", "0: rank 1 on s1", 5.0, 70.0, ["from 0", "recv 1000b from 0 tag 7"]),
+        ];
+        for (of, process, from, until, said) in pairs {
             let ends: Vec<&Value> = events.iter().filter(|event| event["cat"] == of).collect();
             assert_eq!(ends.len(), 2, "{of}");
             assert_eq!([ends[0], ends[1]].map(|event| event["ts"].as_f64()), [Some(from), Some(until)]);
             assert!(ends.iter().all(|event| event["pid"] == of_rank(process)), "{of}");
-            assert_eq!(ends[0]["id"], ends[1]["id"]);
+            assert_eq!(ends[0]["id2"]["local"], ends[1]["id2"]["local"]);
+            assert_eq!([&ends[0]["name"], &ends[0]["args"]["what"]], said.map(Value::from).each_ref());
         }
     }
 

@@ -40,15 +40,16 @@ pub struct OperationTimes {
     pub came: Instant,
 }
 
-/// How long a schedule takes, its ranks beginning as they did, where less is in its way.
+/// How long a schedule takes, its ranks beginning as they did, where less is in its way; `None` where it comes to no end there, as messages
+/// that come in another order may have receives of any rank or tag take what others need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replays {
     /// Over a fabric that holds nothing up: messages share the links of the NICs at both ends alone, one after the other.
-    pub links: Span,
+    pub links: Option<Span>,
     /// Each message takes what it takes alone on an idle network.
-    pub alone: Span,
+    pub alone: Option<Span>,
     /// Messages take no time.
-    pub no_network: Span,
+    pub no_network: Option<Span>,
 }
 
 /// What one rank did.
@@ -167,7 +168,7 @@ impl GoalResult {
 
     /// Its time over that on a fabric that holds nothing up; `None` where it was not done, or would have taken no time.
     pub fn over_links(&self) -> Option<f64> {
-        let links = self.replays.filter(|replays| !replays.links.is_zero())?.links;
+        let links = self.replays?.links.filter(|links| !links.is_zero())?;
         Some(self.seconds()? / links.as_secs_f64())
     }
 

@@ -2,6 +2,7 @@
 
 use super::source::{ScenarioError, Source};
 use super::traffic::Reading;
+use crate::traffic::{Algorithm, Traffic};
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::Topology;
 
@@ -25,7 +26,15 @@ pub(super) fn refuse_unjoined(
         if let Some([from, to]) = pair {
             let (from, to) = (name(from), name(to));
             let message = format!("no NIC of `{from}` reaches any of `{to}`, and hosts do not forward{may}");
-            let remedy = "join them by links or spines, or have traffic keep to rails, as rings, trees and `pxn` with `ranks_per_server` do";
+            let remedy = match traffic {
+                Traffic::Collective(spec) if spec.per_server > 1 && spec.algorithm == Algorithm::Ring => {
+                    "join them by links or spines, or have an even number of servers, as rings keep to their rails among these alone"
+                }
+                Traffic::Collective(_) => {
+                    "join them by links or spines, or have traffic keep to rails, as rings, trees and `pxn` with `ranks_per_server` do"
+                }
+                _ => "join them by links or spines, or leave such traffic out",
+            };
             return Err(source.error(*origin, message, remedy));
         }
     }
@@ -55,6 +64,10 @@ mod tests {
         let error = parse(&flow("h3")).unwrap_err().to_string();
         assert!(error.contains("test.toml:9"), "{error}");
         assert!(error.contains("no NIC of `h0` reaches any of `h3`, and hosts do not forward"), "{error}");
+        let uneven = with("kind = \"collective\"\noperation = \"all-reduce\"\nsize = \"1MB\"")
+            .replace("servers = 2", "servers = 3");
+        let error = parse(&uneven).unwrap_err().to_string();
+        assert!(error.contains("an even number of servers"), "{error}");
         let drawn = parse(&with("kind = \"permutation\"\nsize = \"1KB\"")).unwrap_err().to_string();
         assert!(drawn.contains("no NIC of `h0` reaches any of `h3`, and hosts do not forward, and this traffic may be between any two"), "{drawn}");
     }

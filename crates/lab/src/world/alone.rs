@@ -201,7 +201,7 @@ fn of_trees(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut 
     }
     let alone = [false, true].map(|second| {
         let one = OneTree { schedule, tree: schedule.tree(second), second, arrivals };
-        one.sum_at(0) + one.all_below(0)
+        one.sum_and_total()
     });
     alone.into_iter().fold(Span::ZERO, Span::max)
 }
@@ -219,39 +219,55 @@ impl OneTree<'_> {
         self.arrivals[self.schedule.line(self.second, node, down) as usize]
     }
 
-    /// When `node` has the sums of all below it at the earliest.
-    fn sum_at(&self, node: u32) -> Span {
-        let sums: Vec<_> =
-            self.tree.children(node).map(|child| (self.sum_at(child), self.arrival(child, false))).collect();
-        let alone = sums.iter().map(|(ready, sum)| *ready + sum.time).max().unwrap_or(Span::ZERO);
-        // Both come by one link, unless there are several, however they take turns.
-        let first = sums.iter().map(|(ready, _)| *ready).min().unwrap_or(Span::ZERO);
-        let taken = sums.iter().fold(first, |sum, (_, arrival)| sum + arrival.taken);
-        let one_link = sums.iter().all(|(_, arrival)| arrival.ends[1] == sums[0].1.ends[1]);
-        if one_link { alone.max(taken) } else { alone }
+    /// The time in which the sum comes to the root at the earliest, and its total to all. Chains are as long as servers are large, so each node
+    /// comes after all below it here, and nothing calls itself.
+    fn sum_and_total(&self) -> Span {
+        let mut nodes = vec![0];
+        let mut place = 0;
+        while let Some(&node) = nodes.get(place) {
+            nodes.extend(self.tree.children(node));
+            place += 1;
+        }
+        let mut sums = vec![Span::ZERO; nodes.len()];
+        let mut totals = sums.clone();
+        for &node in nodes.iter().rev() {
+            let children = || self.tree.children(node);
+            let up: Vec<_> =
+                children().map(|child| (sums[child as usize], self.arrival(child, false))).collect();
+            let down: Vec<_> =
+                children().map(|child| (self.arrival(child, true), totals[child as usize])).collect();
+            sums[node as usize] = sum_at(&up);
+            totals[node as usize] = all_below(&down);
+        }
+        sums[0] + totals[0]
     }
+}
 
-    /// How long after `node` has the total all below it have it at the earliest: the child that gets all of it last does so when its
-    /// link has carried both.
-    fn all_below(&self, node: u32) -> Span {
-        let totals: Vec<_> = self
-            .tree
-            .children(node)
-            .map(|child| (self.arrival(child, true), self.all_below(child)))
-            .collect();
-        let one_link = totals.iter().all(|(total, _)| total.ends[0] == totals[0].0.ends[0]);
-        let both = if one_link {
-            totals.iter().fold(Span::ZERO, |sum, (total, _)| sum + total.busy)
-        } else {
-            Span::ZERO
-        };
-        let with_last = |last: usize| {
-            let each = totals.iter().enumerate().map(|(place, (total, below))| {
-                let arrived = if place == last { total.time.max(both + total.behind) } else { total.time };
-                arrived + *below
-            });
-            each.max().unwrap_or(Span::ZERO)
-        };
-        (0..totals.len()).map(with_last).min().unwrap_or(Span::ZERO)
-    }
+/// When a node has the sums of all below it at the earliest; of each child when it has its own, and how that comes.
+fn sum_at(sums: &[(Span, Arrival)]) -> Span {
+    let alone = sums.iter().map(|(ready, sum)| *ready + sum.time).max().unwrap_or(Span::ZERO);
+    // Both come by one link, unless there are several, however they take turns.
+    let first = sums.iter().map(|(ready, _)| *ready).min().unwrap_or(Span::ZERO);
+    let taken = sums.iter().fold(first, |sum, (_, arrival)| sum + arrival.taken);
+    let one_link = sums.iter().all(|(_, arrival)| arrival.ends[1] == sums[0].1.ends[1]);
+    if one_link { alone.max(taken) } else { alone }
+}
+
+/// How long after a node has the total all below it have it at the earliest, of each child how it comes there, and how long after that all
+/// below have it: the child that gets all of it last does so when its link has carried both.
+fn all_below(totals: &[(Arrival, Span)]) -> Span {
+    let one_link = totals.iter().all(|(total, _)| total.ends[0] == totals[0].0.ends[0]);
+    let both = if one_link {
+        totals.iter().fold(Span::ZERO, |sum, (total, _)| sum + total.busy)
+    } else {
+        Span::ZERO
+    };
+    let with_last = |last: usize| {
+        let each = totals.iter().enumerate().map(|(place, (total, below))| {
+            let arrived = if place == last { total.time.max(both + total.behind) } else { total.time };
+            arrived + *below
+        });
+        each.max().unwrap_or(Span::ZERO)
+    };
+    (0..totals.len()).map(with_last).min().unwrap_or(Span::ZERO)
 }

@@ -93,10 +93,11 @@ impl Joint {
 fn members(name: &str, rank: u32, ranks: usize, own: &Groups, listed: &Groups) -> Result<Vec<u32>, String> {
     let all = || (0..).take(ranks).collect();
     let members = match own.get(name).or_else(|| listed.get(name)) {
+        // Whatever lists say, as in ASTRA-sim.
+        _ if name.is_empty() || name == "0" => all(),
         // A list without ranks is one of all.
         Some(members) if members.is_empty() => all(),
         Some(members) => members.clone(),
-        None if name.is_empty() || name == "0" => all(),
         None => {
             return Err(format!(
                 "there is no process group `{name}`, neither in the trace of rank {rank} nor in --groups; list its ranks there"
@@ -139,8 +140,13 @@ fn are_alike(members: &[u32], sequences: &[Vec<(u32, &Step)>]) -> Result<(), Cha
                         said(&step.does)
                     )
                 };
+                let group = match &one.1.does {
+                    Does::Collective { group, .. } if !group.is_empty() => format!("process group `{group}`"),
+                    _ => "all ranks".to_owned(),
+                };
                 return Err(ChakraError::Unlike {
                     number: number + 1,
+                    group,
                     one: told(members[0], one.1),
                     other: told(member, other.1),
                 });

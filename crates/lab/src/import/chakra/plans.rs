@@ -43,7 +43,9 @@ impl Algorithms {
                 if it.algorithms().contains(&algorithm) {
                     read.0[place(it)] = algorithm;
                 } else if operation.is_some() {
-                    return Err(CollectiveFault::NoAlgorithm(it, algorithm).to_string());
+                    let has: Vec<_> = all.into_iter().filter(|its| it.algorithms().contains(its)).collect();
+                    let has: Vec<_> = has.into_iter().map(Algorithm::name).collect();
+                    return Err(format!("no `{name}` of `{}`; give {}", it.name(), has.join(", ")));
                 }
             }
         }

@@ -29,7 +29,9 @@ const FIGURES: [(&str, Unit); 15] = [
 fn figures(it: &GoalResult) -> [Cell; 15] {
     let GoalRank { operations, undone, sent, sent_bytes, .. } = it.totals();
     let of_path = |value: fn(&CriticalPath) -> f64| Cell::from(it.path.as_ref().map(value));
-    let of_replay = |value: fn(&Replays) -> Span| Cell::from(it.replays.map(|it| value(&it).as_secs_f64()));
+    let of_replay = |value: fn(&Replays) -> Option<Span>| {
+        Cell::from(it.replays.as_ref().and_then(value).map(Span::as_secs_f64))
+    };
     [
         it.ranks.len().into(),
         operations.into(),

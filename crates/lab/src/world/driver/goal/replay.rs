@@ -61,7 +61,12 @@ pub(super) fn play(
     shared: Shared,
     trip: &mut dyn FnMut(u32, u64) -> Trip,
 ) {
-    let mut play = Play { events: BinaryHeap::new(), order: 0, free: [Vec::new(), Vec::new()] };
+    let mut play = Play {
+        events: BinaryHeap::new(),
+        order: 0,
+        free: [Vec::new(), Vec::new()],
+        last: vec![Instant::ZERO; ranks.spec.lines().len()],
+    };
     for (rank, begin) in (0..).zip(begins) {
         play.add(*begin, Event::Begin(rank));
     }
@@ -90,13 +95,17 @@ pub(super) fn play(
                     let trip = trip(line, size);
                     let back = trip.acknowledged.saturating_sub(trip.time);
                     let message = Message { rank, operation, to: trip.ends[1].0, taken: trip.taken, back };
-                    if shared == Shared::Nothing {
-                        play.add(now + trip.time, Event::Came(message));
+                    let (at, event) = if shared == Shared::Nothing {
+                        (now + trip.time, Event::Came(message))
                     } else {
                         let start = play.take_link(0, trip.ends[0].0, now, trip.busy);
-                        let before = trip.time.saturating_sub(trip.taken);
-                        play.add(start + before, Event::Reaches(message));
-                    }
+                        (start + trip.time.saturating_sub(trip.taken), Event::Reaches(message))
+                    };
+                    // A short one does not overtake those before it on its queue pair.
+                    let last = &mut play.last[line as usize];
+                    *last = at.max(*last);
+                    let at = *last;
+                    play.add(at, event);
                 }
             }
         }
@@ -109,6 +118,8 @@ struct Play {
     order: u64,
     /// From when on the links of NICs are free: out of them, and into them.
     free: [Vec<Instant>; 2],
+    /// When the last message of each queue pair comes, or its last link could begin with it.
+    last: Vec<Instant>,
 }
 
 impl Play {

@@ -220,6 +220,24 @@ fn a_link_takes_messages_in_the_order_in_which_they_reach_it() {
 }
 
 #[test]
+fn messages_of_one_queue_pair_come_in_order_whatever_their_lengths() {
+    // The first is long, and what waits for it would begin with the second if that overtook it.
+    let two = spec(
+        "num_ranks 2\nrank 0 {\na: send 1000b to 1\nb: send 1b to 1 cpu 1\n}\n\
+         rank 1 {\nr: recv 1000b from 0\ns: recv 1b from 0\ns requires r\nc: calc 500\nc requires r\n}\n",
+    );
+    for shared in [Shared::Nothing, Shared::Links] {
+        let mut ranks = Ranks::new(&two, &two.hosts);
+        play(&mut ranks, &[Instant::ZERO; 2], shared, &mut |_, size| {
+            let (busy, time) = if size == 1 { (ns(1), ns(10)) } else { (ns(100), ns(900)) };
+            Trip { ends: [HostId(0), HostId(1)], busy, time, taken: busy, acknowledged: time }
+        });
+        assert_eq!(ranks.time(), Some(ns(1400)), "{shared:?}");
+        assert!(done(&ranks, 1, 1) >= at(900), "{shared:?}");
+    }
+}
+
+#[test]
 fn ranks_start_anew_as_if_nothing_had_been() {
     let spec = spec_with_late_receiver();
     let mut ranks = run(&spec, ns(100));
