@@ -343,3 +343,20 @@ fn a_slow_host_is_found() {
     assert!([2, 3].contains(&slowest.host) && slowest.time > Span::from_micros(320), "{slowest:?}");
     assert!(only(&results).over_ideal(time_of(&results)).unwrap() < 1.01);
 }
+
+#[test]
+fn a_server_may_be_as_large_as_a_network_whose_chain_is_long() {
+    // Of a chain of 3000 ranks one after the other is looked at: on a small stack none calls itself for the next.
+    let lines =
+        "operation = \"all-reduce\"\nalgorithm = \"tree\"\nranks_per_server = 3000\nsize = \"64KB\"\n";
+    let thread = std::thread::Builder::new().stack_size(512 << 10);
+    let results = thread
+        .spawn(|| run(&of(3000, lines, ""), &[("transport.control", "none"), ("switch.pfc", "false")]))
+        .expect("a thread")
+        .join()
+        .expect("no overflow");
+    let one = only(&results);
+    let least = one.ideal.expect("it began").as_secs_f64();
+    let time = time_of(&results);
+    assert!(least > 2.0 * 2999.0 * LATENCY && time >= least && time < 1.1 * least, "{time} and {least}");
+}
