@@ -44,9 +44,12 @@ fn law(name: &str) -> String {
             (Place::Context, true) => " A register of each flow, for `[[at]]` only.",
             (Place::Context, false) => " A register of each flow, to be read.",
         };
+        // Flags take no other values than their unit says.
+        let range =
+            if register.range == register.unit { String::new() } else { format!(": {}", register.range) };
         text.push_str(&format!(
-            "| `{}` | {}: {} | {}{place} |\n",
-            register.name, register.unit, register.range, register.doc
+            "| `{}` | {}{range} | {}{place} |\n",
+            register.name, register.unit, register.doc
         ));
     }
     if presets.is_empty() {
