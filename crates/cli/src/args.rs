@@ -433,6 +433,12 @@ pub(crate) struct Import {
     /// Of traces: into how many parts the data of collectives are cut that go their way by themselves [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(CHUNKS_MAX)))]
     pub(crate) chunks: Option<u32>,
+    /// Of traces: how many ranks in a row share a server; rings, trees and pxn keep to the rails of servers then [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub(crate) ranks_per_server: Option<u32>,
+    /// Of traces: how many channels collectives have, each with a share of the data [default: as many as ranks share a server, up to 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) channels: Option<u32>,
     /// Of traces: the ranks of process groups, {"1": [0, 1], "2": [2, 3]}
     #[arg(long, value_name = "FILE")]
     pub(crate) groups: Option<PathBuf>,

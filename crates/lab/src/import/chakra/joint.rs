@@ -2,7 +2,7 @@
 
 use super::ChakraError;
 use super::groups::Groups;
-use super::plans::Plans;
+use super::plans::{Plan, Plans, Standing};
 use super::steps::{Does, Step, Steps};
 use crate::traffic::collective::Operation;
 use std::collections::BTreeMap;
@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 pub(super) struct Group {
     /// The ranks, in the order in which its algorithms count them.
     pub(super) members: Vec<u32>,
+    /// How these stand on servers.
+    pub(super) standing: Standing,
     /// The first of its tags.
     pub(super) tag: u32,
 }
@@ -36,8 +38,14 @@ pub(super) struct Joint {
 }
 
 impl Joint {
-    /// Finds them, and makes a plan for each kind. `listed` are the groups that hold for all ranks; those of a trace go before.
-    pub(super) fn new(traces: &[Steps], listed: &Groups, plans: &mut Plans) -> Result<Self, ChakraError> {
+    /// Finds them, and makes a plan for each kind. `listed` are the groups that hold for all ranks; those of a trace go before. So many ranks
+    /// in a row share a server.
+    pub(super) fn new(
+        traces: &[Steps],
+        listed: &Groups,
+        per_server: u32,
+        plans: &mut Plans,
+    ) -> Result<Self, ChakraError> {
         let mut joint = Self::default();
         let mut places = BTreeMap::new();
         // Of each group the collectives of its members, by their numbers within.
@@ -63,7 +71,8 @@ impl Joint {
                         let group =
                             *places.entry((alike.to_owned(), members)).or_insert_with_key(|(_, members)| {
                                 sequences.push(vec![Vec::new(); members.len()]);
-                                joint.groups.push(Group { members: members.clone(), tag: 0 });
+                                let standing = Standing::of(members, per_server);
+                                joint.groups.push(Group { members: members.clone(), standing, tag: 0 });
                                 joint.groups.len() - 1
                             });
                         let it = (group, u32::try_from(within).unwrap_or(u32::MAX));
@@ -175,15 +184,15 @@ fn said(does: &Does) -> String {
 
 /// Plans what a group does; how many tags it takes.
 fn plan(group: &Group, sequence: &[(u32, &Step)], plans: &mut Plans) -> Result<u64, ChakraError> {
-    let ranks = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
+    let standing = group.standing;
     let mut tags = 0;
     for (_, step) in sequence {
         let Does::Collective { operation, size, .. } = step.does else { continue };
-        if ranks > 1 {
+        if standing.ranks > 1 {
             plans
-                .add(operation, ranks, size)
+                .add(operation, standing, size)
                 .map_err(|what| ChakraError::node(group.members[0], step, what))?;
-            tags = tags.max(plans.get(operation, ranks, size).map_or(0, super::plans::Plan::tags));
+            tags = tags.max(plans.get(operation, standing, size).map_or(0, Plan::tags));
         }
     }
     Ok(tags)

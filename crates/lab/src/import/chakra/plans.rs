@@ -29,7 +29,13 @@ impl Algorithms {
                 Some((operation, name)) => (Some(operation), name),
                 None => (None, said.as_str()),
             };
-            let all = [Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::Tree, Algorithm::Direct];
+            let all = [
+                Algorithm::Ring,
+                Algorithm::HalvingDoubling,
+                Algorithm::Tree,
+                Algorithm::Direct,
+                Algorithm::Pxn,
+            ];
             let algorithm = all.into_iter().find(|it| it.name() == name).ok_or_else(|| {
                 format!("`{name}` is no algorithm; give {}", all.map(Algorithm::name).join(", "))
             })?;
@@ -62,23 +68,42 @@ fn place(operation: Operation) -> usize {
     Operation::ALL.iter().position(|it| *it == operation).unwrap_or(0)
 }
 
-/// One operation among so many ranks, of any size.
+/// How a group's ranks stand: so many, of which so many in a row share a server each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Standing {
+    pub(super) ranks: u32,
+    pub(super) per_server: u32,
+}
+
+impl Standing {
+    /// That of `members` where so many ranks in a row share a server. Where they are not as many of each server, nothing is known of servers.
+    pub(super) fn of(members: &[u32], per_server: u32) -> Self {
+        let ranks = u32::try_from(members.len()).unwrap_or(u32::MAX);
+        let mut together = members.chunk_by(|a, b| a / per_server == b / per_server).map(<[u32]>::len);
+        let first = together.next().unwrap_or(1);
+        let alike = together.all(|other| other == first);
+        // A server's members that do not stand together would be taken for those of two servers, which is no harm.
+        Self { ranks, per_server: if alike { u32::try_from(first).unwrap_or(1) } else { 1 } }
+    }
+}
+
+/// One operation among ranks that stand so, of any size.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// It is of the size that was asked for last.
     collective: Collective,
-    /// Of each rank the messages that it receives, in the order of steps.
+    /// Of each place the messages that it receives, in the order of steps.
     comes: Vec<Vec<Coming>>,
 }
 
-/// A message that a rank receives.
+/// A message that a place receives, and the place that it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coming {
     pub(super) step: u32,
     pub(super) from: u32,
 }
 
-/// A message that a rank sends.
+/// A message that a place sends, and the place that it goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Going {
     pub(super) step: u32,
@@ -90,7 +115,8 @@ pub(super) struct Going {
 pub(super) struct Plans {
     algorithms: Algorithms,
     chunks: u32,
-    plans: BTreeMap<(usize, u32), Plan>,
+    channels: u32,
+    plans: BTreeMap<(usize, Standing), Plan>,
     /// So many messages more at most.
     messages_left: u64,
 }
@@ -101,27 +127,35 @@ const MESSAGES_MAX: u64 = (1 << 30) / 64;
 const SIZE_MAX: u64 = 1 << 40;
 
 impl Plans {
-    pub(super) fn new(algorithms: Algorithms, chunks: u32) -> Self {
-        Self { algorithms, chunks, plans: BTreeMap::new(), messages_left: MESSAGES_MAX }
+    pub(super) fn new(algorithms: Algorithms, chunks: u32, channels: u32) -> Self {
+        Self { algorithms, chunks, channels, plans: BTreeMap::new(), messages_left: MESSAGES_MAX }
     }
 
-    /// Makes a plan where there is none yet. `size` is that of the node, and `ranks` are two at least.
-    pub(super) fn add(&mut self, operation: Operation, ranks: u32, size: u64) -> Result<(), String> {
-        let algorithm = self.algorithms.of(operation);
+    /// Makes a plan where there is none yet. `size` is that of the node, and ranks are two at least.
+    pub(super) fn add(&mut self, operation: Operation, standing: Standing, size: u64) -> Result<(), String> {
+        let Standing { ranks, per_server } = standing;
+        let algorithm = match self.algorithms.of(operation) {
+            // There are no rails to keep to.
+            Algorithm::Pxn if per_server == 1 => Algorithm::Direct,
+            other => other,
+        };
         let mut collective = Collective {
             operation,
             algorithm,
             ranks: (0..ranks).filter_map(|rank| u16::try_from(rank).ok().map(HostId)).collect(),
-            per_server: 1,
+            per_server,
             shuffled: false,
             size: Bytes(size),
-            channels: 1,
+            channels: self.channels,
             chunks: self.chunks,
             iterations: 1,
             gap: Span::ZERO,
             start: Instant::ZERO,
             common: Common::default(),
         };
+        if !collective.knows_servers() {
+            collective.per_server = 1;
+        }
         collective.size = whole(operation, ranks, size);
         if collective.size.0 > SIZE_MAX {
             return Err(format!("{} octets in all, and 1TiB is the most; split it up", collective.size.0));
@@ -140,12 +174,12 @@ impl Plans {
         }
         let schedule = collective.schedule();
         let messages = (0..ranks).map(|rank| u64::from(schedule.receives(rank))).sum::<u64>();
-        let messages = messages.saturating_mul(self.chunks.into());
+        let messages = messages.saturating_mul(self.chunks.into()).saturating_mul(self.channels.into());
         self.messages_left = self.messages_left.checked_sub(messages).ok_or_else(|| {
             "with it the schedule has more messages than its file can hold, 1GiB; import fewer ranks, or a part of the traces"
                 .to_owned()
         })?;
-        self.plans.entry((place(operation), ranks)).or_insert_with(|| {
+        self.plans.entry((place(operation), standing)).or_insert_with(|| {
             let mut comes = vec![Vec::new(); ranks as usize];
             for step in 0..schedule.steps() {
                 for from in 0..ranks {
@@ -160,9 +194,9 @@ impl Plans {
     }
 
     /// The plan that was made for it.
-    pub(super) fn get(&mut self, operation: Operation, ranks: u32, size: u64) -> Option<&Plan> {
-        let plan = self.plans.get_mut(&(place(operation), ranks))?;
-        plan.collective.size = whole(operation, ranks, size);
+    pub(super) fn get(&mut self, operation: Operation, standing: Standing, size: u64) -> Option<&Plan> {
+        let plan = self.plans.get_mut(&(place(operation), standing))?;
+        plan.collective.size = whole(operation, standing.ranks, size);
         Some(plan)
     }
 }
@@ -176,34 +210,54 @@ fn whole(operation: Operation, ranks: u32, size: u64) -> Bytes {
 impl Plan {
     /// So many tags tell its messages between two ranks apart.
     pub(super) fn tags(&self) -> u64 {
-        u64::from(self.collective.schedule().steps()) * u64::from(self.collective.chunks)
+        u64::from(self.collective.schedule().steps()) * u64::from(self.parts())
     }
 
-    pub(super) fn chunks(&self) -> u32 {
+    /// Into how many parts data are cut: chunks of each channel.
+    pub(super) const fn parts(&self) -> u32 {
+        self.collective.channels * self.collective.chunks
+    }
+
+    pub(super) const fn channels(&self) -> u32 {
+        self.collective.channels
+    }
+
+    /// Parts of each channel.
+    pub(super) const fn chunks(&self) -> u32 {
         self.collective.chunks
     }
 
-    /// What `rank` receives.
-    pub(super) fn comes(&self, rank: u32) -> &[Coming] {
-        &self.comes[rank as usize]
+    /// Where `rank` stands in a channel, and who stands at a place.
+    pub(super) const fn place_of(&self, channel: u32, rank: u32) -> u32 {
+        self.collective.place_of(channel, rank)
     }
 
-    /// What `rank` sends.
-    pub(super) fn goes(&self, rank: u32) -> impl Iterator<Item = Going> {
+    pub(super) const fn rank_at(&self, channel: u32, place: u32) -> u32 {
+        self.collective.rank_at(channel, place)
+    }
+
+    /// What a place receives.
+    pub(super) fn comes(&self, place: u32) -> &[Coming] {
+        &self.comes[place as usize]
+    }
+
+    /// What a place sends.
+    pub(super) fn goes(&self, place: u32) -> impl Iterator<Item = Going> {
         let schedule = self.collective.schedule();
-        let going = move |step| schedule.message(rank, step).map(|message| Going { step, to: message.to });
+        let going = move |step| schedule.message(place, step).map(|message| Going { step, to: message.to });
         (0..schedule.steps()).filter_map(going)
     }
 
-    /// Of each pair what `rank` sends in the first step waits for what comes in the second.
-    pub(super) fn awaits(&self, rank: u32) -> Vec<(u32, u32)> {
-        let comes: Vec<u32> = self.comes(rank).iter().map(|coming| coming.step).collect();
-        self.collective.schedule().awaits(rank, &comes)
+    /// Of each pair what a place sends in the first step waits for what comes in the second.
+    pub(super) fn awaits(&self, place: u32) -> Vec<(u32, u32)> {
+        let comes: Vec<u32> = self.comes(place).iter().map(|coming| coming.step).collect();
+        self.collective.schedule().awaits(place, &comes)
     }
 
-    /// The octets of a chunk of what `from` sends in `step`.
-    pub(super) fn octets(&self, from: u32, step: u32, chunk: u32) -> u64 {
+    /// The octets of a part of what the place `from` sends in `step`.
+    pub(super) fn octets(&self, from: u32, step: u32, part: u32) -> u64 {
+        let (channel, chunk) = (part / self.collective.chunks, part % self.collective.chunks);
         let message = self.collective.schedule().message(from, step);
-        message.map_or(0, |message| self.collective.octets(0, chunk, &message))
+        message.map_or(0, |message| self.collective.octets(channel, chunk, &message))
     }
 }

@@ -1,3 +1,4 @@
+use super::plans::Standing;
 use super::*;
 use crate::scenario::Scenario;
 use encode::{
@@ -251,7 +252,7 @@ fn algorithms_are_chosen_for_all_operations_or_for_one() {
     assert_eq!(of(&["direct", "all-reduce=tree"]), Ok(["tree", "direct", "direct", "direct", "ring"]));
     assert_eq!(
         of(&["fast"]),
-        Err("`fast` is no algorithm; give ring, halving-doubling, tree, direct".into())
+        Err("`fast` is no algorithm; give ring, halving-doubling, tree, direct, pxn".into())
     );
     assert!(
         of(&["reduce=ring"])
@@ -427,4 +428,18 @@ proptest! {
             prop_assert!(!told.is_empty());
         }
     }
+}
+
+#[test]
+fn groups_know_servers_where_they_have_as_many_ranks_on_each() {
+    let of = |members: &[u32]| {
+        let Standing { ranks, per_server } = Standing::of(members, 4);
+        (ranks, per_server)
+    };
+    assert_eq!(of(&[0, 1, 2, 3, 4, 5, 6, 7]), (8, 4));
+    assert_eq!(of(&[0, 1, 4, 5]), (4, 2));
+    assert_eq!(of(&[1, 2, 3]), (3, 3), "all of one server");
+    assert_eq!(of(&[0, 4, 8]), (3, 1), "one rail");
+    assert_eq!(of(&[0, 1, 4]), (3, 1), "uneven");
+    assert_eq!(Standing::of(&[0, 1, 2], 1), Standing { ranks: 3, per_server: 1 });
 }

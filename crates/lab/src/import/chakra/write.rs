@@ -49,9 +49,8 @@ fn write_step(
         }
         (&Does::Collective { operation, size, .. }, Some(part)) => {
             let group = &joint.groups[part.group];
-            let ranks = u32::try_from(group.members.len()).unwrap_or(u32::MAX);
             // A rank by itself has no plan, as it has nobody to send to.
-            let plan = plans.get(operation, ranks, size);
+            let plan = plans.get(operation, group.standing, size);
             if plan.is_some() {
                 first.push('b');
             }
@@ -89,43 +88,50 @@ impl fmt::Display for Name<'_> {
 /// of its own first.
 fn write_messages(text: &mut String, id: u64, plan: &Plan, part: &Part, members: &[u32], first_tag: u32) {
     let cpu = Cpu::Messages as u8;
-    let chunks = plan.chunks();
-    let tag = |step: u32, chunk: u32| first_tag + step * chunks + chunk;
-    let mut awaits = BTreeMap::<u32, Vec<u32>>::new();
-    for (sent, comes) in plan.awaits(part.rank) {
-        awaits.entry(sent).or_default().push(comes);
-    }
-    for Going { step, to } in plan.goes(part.rank) {
-        let waits = awaits.remove(&step).unwrap_or_default();
-        for chunk in 0..chunks {
-            let (size, tag, to) =
-                (plan.octets(part.rank, step, chunk), tag(step, chunk), members[to as usize]);
-            let _ = writeln!(text, "n{id}s{step}_{chunk}: send {size}b to {to} tag {tag} cpu {cpu}");
-            if waits.is_empty() {
-                let _ = writeln!(text, "n{id}s{step}_{chunk} requires n{id}b");
-            }
-            for other in &waits {
-                let _ = writeln!(text, "n{id}s{step}_{chunk} requires n{id}r{other}_{chunk}");
+    let (parts, chunks) = (plan.parts(), plan.chunks());
+    let tag = |step: u32, number: u32| first_tag + step * parts + number;
+    // Of each channel who stands at the rank's place, and the numbers of its parts.
+    let channels =
+        || (0..plan.channels()).map(|it| (it, plan.place_of(it, part.rank), it * chunks..(it + 1) * chunks));
+    for (channel, place, numbers) in channels() {
+        let member = |place: u32| members[plan.rank_at(channel, place) as usize];
+        let mut awaits = BTreeMap::<u32, Vec<u32>>::new();
+        for (sent, comes) in plan.awaits(place) {
+            awaits.entry(sent).or_default().push(comes);
+        }
+        for Going { step, to } in plan.goes(place) {
+            let waits = awaits.remove(&step).unwrap_or_default();
+            for number in numbers.clone() {
+                let (size, tag, to) = (plan.octets(place, step, number), tag(step, number), member(to));
+                let _ = writeln!(text, "n{id}s{step}_{number}: send {size}b to {to} tag {tag} cpu {cpu}");
+                if waits.is_empty() {
+                    let _ = writeln!(text, "n{id}s{step}_{number} requires n{id}b");
+                }
+                for other in &waits {
+                    let _ = writeln!(text, "n{id}s{step}_{number} requires n{id}r{other}_{number}");
+                }
             }
         }
-    }
-    for coming in plan.comes(part.rank) {
-        let (step, from) = (coming.step, members[coming.from as usize]);
-        for chunk in 0..chunks {
-            let (size, tag) = (plan.octets(coming.from, step, chunk), tag(step, chunk));
-            let _ = writeln!(text, "n{id}r{step}_{chunk}: recv {size}b from {from} tag {tag} cpu {cpu}");
-            let _ = writeln!(text, "n{id}r{step}_{chunk} requires n{id}b");
+        for coming in plan.comes(place) {
+            let (step, from) = (coming.step, member(coming.from));
+            for number in numbers.clone() {
+                let (size, tag) = (plan.octets(coming.from, step, number), tag(step, number));
+                let _ = writeln!(text, "n{id}r{step}_{number}: recv {size}b from {from} tag {tag} cpu {cpu}");
+                let _ = writeln!(text, "n{id}r{step}_{number} requires n{id}b");
+            }
         }
     }
     let _ = writeln!(text, "n{id}: calc 0 cpu {}", Cpu::Marks as u8);
-    for coming in plan.comes(part.rank) {
-        for chunk in 0..chunks {
-            let _ = writeln!(text, "n{id} requires n{id}r{}_{chunk}", coming.step);
+    for (_, place, numbers) in channels() {
+        for coming in plan.comes(place) {
+            for number in numbers.clone() {
+                let _ = writeln!(text, "n{id} requires n{id}r{}_{number}", coming.step);
+            }
         }
-    }
-    for going in plan.goes(part.rank) {
-        for chunk in 0..chunks {
-            let _ = writeln!(text, "n{id} irequires n{id}s{}_{chunk}", going.step);
+        for going in plan.goes(place) {
+            for number in numbers.clone() {
+                let _ = writeln!(text, "n{id} irequires n{id}s{}_{number}", going.step);
+            }
         }
     }
 }
