@@ -436,7 +436,7 @@ pub(crate) struct Import {
     /// Of traces: how many ranks in a row share a server; rings, trees and pxn keep to the rails of servers then [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub(crate) ranks_per_server: Option<u32>,
-    /// Of traces: how many channels collectives have, each with a share of the data [default: as many as ranks share a server, up to 256]
+    /// Of traces: how many channels collectives have, each with a share of the data [default: of rings and trees as many as ranks share a server, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) channels: Option<u32>,
     /// Of traces: the ranks of process groups, {"1": [0, 1], "2": [2, 3]}

@@ -35,9 +35,6 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use steps::{Does, Step, StepError, Steps};
 
-/// As many channels as collectives may have in scenarios.
-const CHANNELS_MAX: u32 = 256;
-
 /// What traces do not say.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -47,7 +44,7 @@ pub struct Options {
     pub chunks: Option<u32>,
     /// So many ranks in a row share a server; `None`: each has its own.
     pub ranks_per_server: Option<u32>,
-    /// So many channels a collective has, which enter and leave a server by different ranks; `None`: as many as share one, up to 256.
+    /// So many channels a collective has, which enter and leave a server by different ranks; `None`: rings and trees as many as share one, up to 256, others one.
     pub channels: Option<u32>,
     /// How fast ranks compute.
     pub machine: Machine,
@@ -235,8 +232,7 @@ pub fn import(prefix: &Path, options: &Options, beside: &str) -> Result<Imported
         })?);
     }
     let per_server = options.ranks_per_server.unwrap_or(1);
-    let channels = options.channels.unwrap_or(per_server.min(CHANNELS_MAX));
-    let mut plans = Plans::new(options.algorithms.clone(), options.chunks.unwrap_or(1), channels);
+    let mut plans = Plans::new(options.algorithms.clone(), options.chunks.unwrap_or(1), options.channels);
     let joint = Joint::new(&traces, &listed, per_server, &mut plans)?;
     let name = prefix.file_name().unwrap_or_default().to_string_lossy().replace(char::is_control, " ");
     let occurring = joint::operations(&traces);
@@ -245,7 +241,7 @@ pub fn import(prefix: &Path, options: &Options, beside: &str) -> Result<Imported
     // What cannot be done is said now.
     Schedule::read(schedule.as_bytes())?;
     let notes = notes(&traces, &occurring);
-    let scenario = scenario(&name, ranks, channels, &notes, Path::new(beside));
+    let scenario = scenario(&name, ranks, plans.have_channels(), &notes, Path::new(beside));
     Ok(Imported { schedule, scenario, notes })
 }
 
@@ -285,7 +281,7 @@ fn notes(traces: &[Steps], operations: &[Operation]) -> Vec<String> {
 }
 
 /// A network for a schedule that says of none, with the name that the schedule has.
-fn scenario(name: &str, ranks: u32, channels: u32, notes: &[String], beside: &Path) -> String {
+fn scenario(name: &str, ranks: u32, channels: bool, notes: &[String], beside: &Path) -> String {
     let mut text = format!(
         "# From the Chakra traces {name}.0.et to {name}.{}.et. They say nothing of a network: put yours in the place of this one.\n",
         ranks - 1
@@ -309,7 +305,7 @@ fn scenario(name: &str, ranks: u32, channels: u32, notes: &[String], beside: &Pa
         ranks.div_ceil(4).max(16),
         beside.display().to_string().replace('\\', "\\\\").replace('"', "\\\"")
     );
-    if channels > 1 {
+    if channels {
         text.push_str("# Channels have queue pairs of their own.\nqueue_pairs = \"tag\"\n");
     }
     text

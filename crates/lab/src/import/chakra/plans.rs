@@ -115,7 +115,8 @@ pub(super) struct Going {
 pub(super) struct Plans {
     algorithms: Algorithms,
     chunks: u32,
-    channels: u32,
+    /// `None`: by the algorithm.
+    channels: Option<u32>,
     plans: BTreeMap<(usize, Standing), Plan>,
     /// So many messages more at most.
     messages_left: u64,
@@ -123,11 +124,13 @@ pub(super) struct Plans {
 
 /// A message takes six lines of a file, and a file has 1 GiB at most.
 const MESSAGES_MAX: u64 = (1 << 30) / 64;
+/// As many channels as collectives may have in scenarios.
+const CHANNELS_MAX: u32 = 256;
 /// The most octets of a collective: parts of it are counted in 64 bits.
 const SIZE_MAX: u64 = 1 << 40;
 
 impl Plans {
-    pub(super) fn new(algorithms: Algorithms, chunks: u32, channels: u32) -> Self {
+    pub(super) fn new(algorithms: Algorithms, chunks: u32, channels: Option<u32>) -> Self {
         Self { algorithms, chunks, channels, plans: BTreeMap::new(), messages_left: MESSAGES_MAX }
     }
 
@@ -146,7 +149,7 @@ impl Plans {
             per_server,
             shuffled: false,
             size: Bytes(size),
-            channels: self.channels,
+            channels: 1,
             chunks: self.chunks,
             iterations: 1,
             gap: Span::ZERO,
@@ -156,6 +159,12 @@ impl Plans {
         if !collective.knows_servers() {
             collective.per_server = 1;
         }
+        collective.channels = self.channels.unwrap_or(match algorithm {
+            // Each channel takes another NIC of a server.
+            Algorithm::Ring | Algorithm::Tree => collective.per_server.min(CHANNELS_MAX),
+            // One takes all of them.
+            Algorithm::Pxn | Algorithm::Direct | Algorithm::HalvingDoubling => 1,
+        });
         collective.size = whole(operation, ranks, size);
         if collective.size.0 > SIZE_MAX {
             return Err(format!("{} octets in all, and 1TiB is the most; split it up", collective.size.0));
@@ -174,7 +183,7 @@ impl Plans {
         }
         let schedule = collective.schedule();
         let messages = (0..ranks).map(|rank| u64::from(schedule.receives(rank))).sum::<u64>();
-        let messages = messages.saturating_mul(self.chunks.into()).saturating_mul(self.channels.into());
+        let messages = messages.saturating_mul(self.chunks.into()).saturating_mul(collective.channels.into());
         self.messages_left = self.messages_left.checked_sub(messages).ok_or_else(|| {
             "with it the schedule has more messages than its file can hold, 1GiB; import fewer ranks, or a part of the traces"
                 .to_owned()
@@ -191,6 +200,11 @@ impl Plans {
             Plan { collective, comes }
         });
         Ok(())
+    }
+
+    /// Whether some have several channels.
+    pub(super) fn have_channels(&self) -> bool {
+        self.plans.values().any(|plan| plan.channels() > 1)
     }
 
     /// The plan that was made for it.
