@@ -2,6 +2,7 @@
 
 mod collective;
 mod counted;
+mod course;
 mod goal;
 mod rpc;
 mod unreliable;

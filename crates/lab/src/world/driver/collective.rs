@@ -3,9 +3,10 @@
 //! Nothing is kept of a message but its place in a queue. Its immediate tells its step and chunk, the queue pair that it comes by
 //! its channel and the two ranks, and from these the schedule tells which one is next.
 
+use super::course::{Came, Course, Part, Post};
 use super::{Driver, at};
 use crate::results::collective::{CollectiveResult, Iteration, SlowStep};
-use crate::traffic::collective::{Collective, Schedule};
+use crate::traffic::collective::Collective;
 use crate::traffic::{Job, JobId, Traffic};
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
@@ -15,7 +16,6 @@ use roci_transport::{Completion, Status, Tail};
 use roci_units::{Instant, Random, Span};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::Range;
 
 /// The jitter of table `n`'s ranks is drawn from stream `n` of these.
 const JITTER_STREAMS: u64 = 3 << 40;
@@ -27,12 +27,14 @@ pub(in crate::world) struct Collectives {
     /// When ranks begin an iteration: when, which table and which rank.
     due: BinaryHeap<Reverse<(Instant, u32, u32)>>,
     homes: Homes,
+    /// What ranks send, empty between any two of these.
+    posts: Vec<Post>,
 }
 
 /// One collective under way.
 struct Group {
-    spec: Collective,
-    schedule: Schedule,
+    /// The iteration.
+    course: Course,
     /// The host of each rank; of one with several NICs the first of these.
     hosts: Vec<HostId>,
     /// Of each queue pair, by its number, the NICs at its ends.
@@ -45,16 +47,6 @@ struct Group {
     coming: Vec<u64>,
     /// The octets of each of a channel in one iteration, of the first channel and of the last one asked for.
     octets: (u32, Vec<u64>),
-    /// Of each rank the messages that have still to arrive in this iteration.
-    missing: Vec<u64>,
-    /// What the schedule keeps of each chunk of each channel at each rank.
-    received: Vec<u32>,
-    /// Whether each rank has begun this iteration.
-    begun: Vec<bool>,
-    /// What arrived at ranks before they had begun: the rank, the channel, the step and the chunk.
-    early: Vec<(u32, Arrived)>,
-    /// Ranks that are not done with this iteration.
-    open: usize,
     start: Instant,
     first_end: Option<Instant>,
     /// Of each step when it was last received, and by which rank.
@@ -66,33 +58,6 @@ struct Group {
     jitter_max: Vec<Span>,
 }
 
-/// What has arrived.
-#[derive(Clone, Copy)]
-struct Arrived {
-    channel: u32,
-    step: u32,
-    chunk: u32,
-}
-
-/// A message to be posted.
-struct Post {
-    place: u32,
-    octets: u32,
-    tag: u32,
-}
-
-/// What an arrival has brought about.
-struct Outcome {
-    rank: u32,
-    arrived: Arrived,
-    /// The steps whose messages the rank may send now.
-    steps: Range<u32>,
-    /// No more will arrive by this queue pair.
-    last: bool,
-    /// The iteration is over.
-    over: bool,
-}
-
 impl Collectives {
     /// Those of `traffic`, whose ranks on each host begin up to `jitter_max` late; hosts have NICs as in `homes`.
     pub(in crate::world) fn new(traffic: &[Traffic], homes: &Homes, jitter_max: &[Span], seed: u64) -> Self {
@@ -101,7 +66,8 @@ impl Collectives {
             let jitter = Random::new(seed, JITTER_STREAMS + table);
             Some(Box::new(Group::new(spec, jitter_max, jitter)))
         };
-        Self { groups: (0..).zip(traffic).map(group).collect(), due: BinaryHeap::new(), homes: homes.clone() }
+        let groups = (0..).zip(traffic).map(group).collect();
+        Self { groups, due: BinaryHeap::new(), homes: homes.clone(), posts: Vec::new() }
     }
 
     /// When ranks begin next.
@@ -113,7 +79,7 @@ impl Collectives {
     pub(in crate::world) fn ends(&self) -> impl Iterator<Item = (&Collective, Option<&[[HostId; 2]]>)> {
         self.groups.iter().flatten().map(|group| {
             let ends = (group.connected == group.places.len()).then_some(&group.ends[..]);
-            (&group.spec, ends)
+            (group.course.spec(), ends)
         })
     }
 
@@ -121,18 +87,21 @@ impl Collectives {
     pub(in crate::world) fn results(&self, ideals: &[Option<Span>]) -> Vec<CollectiveResult> {
         let groups =
             self.groups.iter().enumerate().filter_map(|(table, group)| Some((table, group.as_ref()?)));
-        let results = groups.zip(ideals).map(|((table, group), ideal)| CollectiveResult {
-            table,
-            operation: group.spec.operation,
-            algorithm: group.spec.algorithm,
-            ranks: group.schedule.ranks(),
-            bytes: group.spec.size.0,
-            channels: group.spec.channels,
-            chunks: group.spec.chunks,
-            asked: group.spec.iterations,
-            iterations: group.done.clone(),
-            ideal: *ideal,
-            failed: group.failed,
+        let results = groups.zip(ideals).map(|((table, group), ideal)| {
+            let spec = group.course.spec();
+            CollectiveResult {
+                table,
+                operation: spec.operation,
+                algorithm: spec.algorithm,
+                ranks: group.course.schedule().ranks(),
+                bytes: spec.size.0,
+                channels: spec.channels,
+                chunks: spec.chunks,
+                asked: spec.iterations,
+                iterations: group.done.clone(),
+                ideal: *ideal,
+                failed: group.failed,
+            }
         });
         results.collect()
     }
@@ -153,7 +122,7 @@ impl Collectives {
     fn begin(&mut self, start: Instant, table: u32) {
         let Some(group) = &mut self.groups[table as usize] else { return };
         group.begin(start);
-        for rank in 0..group.schedule.ranks() {
+        for rank in 0..group.course.schedule().ranks() {
             let at = start + group.jitter_of(rank);
             self.due.push(Reverse((at, table, rank)));
         }
@@ -167,8 +136,9 @@ impl Collectives {
 
 impl Group {
     fn new(spec: &Collective, jitter_max: &[Span], jitter: Random) -> Self {
-        let schedule = spec.schedule();
-        let (ranks, pairs) = (schedule.ranks() as usize, spec.queue_pairs() as usize);
+        let course = Course::new(spec.clone());
+        let schedule = course.schedule();
+        let pairs = spec.queue_pairs() as usize;
         Self {
             hosts: spec.ranks.clone(),
             ends: vec![[HostId(0); 2]; pairs],
@@ -176,11 +146,6 @@ impl Group {
             connected: 0,
             coming: (0..spec.queue_pairs()).map(|pair| spec.messages(pair % schedule.edges())).collect(),
             octets: (0, spec.octets_by_edge(0)),
-            missing: vec![0; ranks],
-            received: vec![0; ranks * parts(spec) * schedule.kept() as usize],
-            begun: vec![false; ranks],
-            early: Vec::new(),
-            open: 0,
             start: Instant::ZERO,
             first_end: None,
             steps: vec![(Instant::ZERO, 0); schedule.steps() as usize],
@@ -188,26 +153,26 @@ impl Group {
             failed: false,
             jitter,
             jitter_max: jitter_max.to_vec(),
-            schedule,
-            spec: spec.clone(),
+            course,
         }
     }
 
     fn connect(&mut self, job: &Job, hosts: [HostId; 2], place: u32) -> (u64, u64) {
+        let (spec, schedule) = (self.course.spec(), self.course.schedule());
         let number = job.id.number;
-        let (channel, edge) = (number / self.schedule.edges(), number % self.schedule.edges());
-        let (from, to) = self.schedule.ends(edge);
+        let (channel, edge) = (number / schedule.edges(), number % schedule.edges());
+        let (from, to) = schedule.ends(edge);
         for (place, host) in [from, to].into_iter().zip(hosts) {
-            self.hosts[self.spec.rank_at(channel, place) as usize] = host;
+            self.hosts[spec.rank_at(channel, place) as usize] = host;
         }
         self.ends[number as usize] = [job.src, job.dst];
         self.places[number as usize] = place;
         self.connected += 1;
         if self.octets.0 != channel {
-            self.octets = (channel, self.spec.octets_by_edge(channel));
+            self.octets = (channel, spec.octets_by_edge(channel));
         }
-        let octets = self.octets.1[edge as usize] * u64::from(self.spec.iterations);
-        (octets, self.spec.message_sizes(edge).1)
+        let octets = self.octets.1[edge as usize] * u64::from(spec.iterations);
+        (octets, spec.message_sizes(edge).1)
     }
 
     fn jitter_of(&mut self, rank: u32) -> Span {
@@ -219,67 +184,24 @@ impl Group {
     }
 
     fn begin(&mut self, start: Instant) {
-        let channels = 0..self.spec.channels;
-        for (missing, rank) in self.missing.iter_mut().zip(0..) {
-            let of = |channel| u64::from(self.schedule.receives(self.spec.place_of(channel, rank)));
-            *missing = channels.clone().map(of).sum::<u64>() * u64::from(self.spec.chunks);
-        }
-        self.received.fill(0);
-        self.begun.fill(false);
+        self.course.start_anew();
         self.steps.fill((start, 0));
-        self.open = self.begun.len();
         (self.start, self.first_end) = (start, None);
     }
 
-    /// The message of `rank` in `step`, if there is one.
-    fn post(&self, rank: u32, channel: u32, step: u32, chunk: u32) -> Option<Post> {
-        let message = self.schedule.message(self.spec.place_of(channel, rank), step)?;
-        let octets = self.spec.octets(channel, chunk, &message);
-        Some(Post {
-            place: self.places[(channel * self.schedule.edges() + message.edge) as usize],
-            octets: u32::try_from(octets).expect("the length of messages has been checked"),
-            tag: step * self.spec.chunks + chunk,
-        })
-    }
-
-    /// The steps whose messages `rank` may send by what has arrived.
-    fn follows(&mut self, rank: u32, arrived: Arrived) -> Range<u32> {
-        let Arrived { channel, step, chunk } = arrived;
-        let of_rank = rank as usize * parts(&self.spec) + (channel * self.spec.chunks + chunk) as usize;
-        let kept = self.schedule.kept() as usize;
-        let received = &mut self.received[of_rank * kept..(of_rank + 1) * kept];
-        self.schedule.follows(self.spec.place_of(channel, rank), received, step)
-    }
-
-    /// A message has arrived by queue pair `number`.
-    fn arrive(&mut self, now: Instant, number: u32, tag: u32) -> Outcome {
-        let (channel, edge) = (number / self.schedule.edges(), number % self.schedule.edges());
-        let rank = self.spec.rank_at(channel, self.schedule.ends(edge).1);
-        let (step, chunk) = (tag / self.spec.chunks, tag % self.spec.chunks);
-        let arrived = Arrived { channel, step, chunk };
-        self.steps[step as usize] = (now, rank);
-        let coming = &mut self.coming[number as usize];
-        *coming -= 1;
-        let last = *coming == 0;
-        let missing = &mut self.missing[rank as usize];
-        *missing -= 1;
-        let done = *missing == 0;
-        if !self.begun[rank as usize] {
-            self.early.push((rank, arrived));
-            return Outcome { rank, arrived, steps: 0..0, last, over: false };
-        }
-        let steps = self.follows(rank, arrived);
-        Outcome { rank, arrived, steps, last, over: done && self.end(now, rank) }
+    /// What comes by queue pair `number`, with this tag.
+    fn part(&self, number: u32, tag: u32) -> Part {
+        let (edges, chunks) = (self.course.schedule().edges(), self.course.spec().chunks);
+        Part { channel: number / edges, edge: number % edges, step: tag / chunks, chunk: tag % chunks }
     }
 
     /// `rank` is done with this iteration: whether it was the last.
     fn end(&mut self, now: Instant, rank: u32) -> bool {
-        self.open -= 1;
         let first_end = *self.first_end.get_or_insert(now);
-        if self.open > 0 {
+        if !self.course.is_over() {
             return false;
         }
-        let slowest = if self.schedule.has_rounds() { self.slowest() } else { None };
+        let slowest = if self.course.schedule().has_rounds() { self.slowest() } else { None };
         let last = self.hosts[rank as usize].0;
         self.done.push(Iteration { start: self.start, first_end, end: now, last, slowest });
         true
@@ -300,11 +222,6 @@ impl Group {
     }
 }
 
-/// Chunks of all channels.
-fn parts(spec: &Collective) -> usize {
-    spec.channels as usize * spec.chunks as usize
-}
-
 impl Driver {
     /// Lets the ranks whose time has come begin.
     pub(in crate::world) fn begin_due(&mut self, net: &mut Net, hosts: &mut [Host]) {
@@ -321,35 +238,16 @@ impl Driver {
 
     /// Whether the iteration is over then.
     fn begin_rank(&mut self, now: Instant, hosts: &mut [Host], group: &mut Group, rank: u32) -> bool {
-        group.begun[rank as usize] = true;
-        let firsts = |channel| group.schedule.at_once(group.spec.place_of(channel, rank)).collect::<Vec<_>>();
-        let firsts: Vec<Vec<u32>> = (0..group.spec.kinds()).map(firsts).collect();
-        for nth in 0..firsts.iter().map(Vec::len).max().unwrap_or(0) {
-            for chunk in 0..group.spec.chunks {
-                for channel in 0..group.spec.channels {
-                    let first = firsts[(channel % group.spec.kinds()) as usize].get(nth);
-                    if let Some(post) = first.and_then(|step| group.post(rank, channel, *step, chunk)) {
-                        self.post_part(now, hosts, &post);
-                    }
-                }
-            }
-        }
-        let mut early = std::mem::take(&mut group.early);
-        early.retain(|&(at, arrived)| {
-            if at == rank {
-                let steps = group.follows(rank, arrived);
-                self.post_steps(now, hosts, group, rank, arrived, steps);
-            }
-            at != rank
-        });
-        group.early = early;
-        group.missing[rank as usize] == 0 && group.end(now, rank)
+        let mut posts = std::mem::take(&mut self.collectives.posts);
+        let is_done = group.course.begin(rank, &mut posts);
+        self.post_parts(now, hosts, group, posts);
+        is_done && group.end(now, rank)
     }
 
     /// Puts a group back; the next iteration begins after the gap where this one is `over`.
     fn keep(&mut self, net: &mut Net, table: u32, group: Box<Group>, over: bool) {
-        let more = group.done.len() < group.spec.iterations as usize;
-        let gap = group.spec.gap;
+        let spec = group.course.spec();
+        let (more, gap) = (group.done.len() < spec.iterations as usize, spec.gap);
         self.collectives.groups[table as usize] = Some(group);
         if over && more {
             self.collectives.begin(net.now() + gap, table);
@@ -358,29 +256,18 @@ impl Driver {
         }
     }
 
-    /// Posts the messages of `rank` in `steps`, of the channel and the chunk that have `arrived`.
-    fn post_steps(
-        &mut self,
-        now: Instant,
-        hosts: &mut [Host],
-        group: &Group,
-        rank: u32,
-        arrived: Arrived,
-        steps: Range<u32>,
-    ) {
-        for step in steps {
-            if let Some(post) = group.post(rank, arrived.channel, step, arrived.chunk) {
-                self.post_part(now, hosts, &post);
-            }
+    /// Posts messages of a collective.
+    fn post_parts(&mut self, now: Instant, hosts: &mut [Host], group: &Group, mut posts: Vec<Post>) {
+        let (edges, chunks) = (group.course.schedule().edges(), group.course.spec().chunks);
+        for Post { part: Part { channel, edge, step, chunk }, octets } in posts.drain(..) {
+            let place = group.places[(channel * edges + edge) as usize];
+            let Some(live) = &self.live[place as usize] else { continue };
+            // What was posted before has been sent when the last has.
+            let signaled = live.left == octets;
+            let octets = u32::try_from(octets).expect("the length of messages has been checked");
+            self.write(now, hosts, place, octets, step * chunks + chunk, signaled);
         }
-    }
-
-    /// Posts a message of a collective.
-    fn post_part(&mut self, now: Instant, hosts: &mut [Host], post: &Post) {
-        let Some(live) = &self.live[post.place as usize] else { return };
-        // What was posted before has been sent when the last has.
-        let signaled = live.left == u64::from(post.octets);
-        self.write(now, hosts, post.place, post.octets, post.tag, signaled);
+        self.collectives.posts = posts;
     }
 
     /// A message of a collective has come to the host that is told of it, which may send on.
@@ -399,8 +286,15 @@ impl Driver {
         let Some(mut group) = self.collectives.groups[table as usize].take() else { return };
         let now = net.now();
         let heard = live.dst;
-        let Outcome { rank, arrived, steps, last, over } = group.arrive(now, number, tag);
-        self.post_steps(now, hosts, &group, rank, arrived, steps);
+        let part = group.part(number, tag);
+        let mut posts = std::mem::take(&mut self.collectives.posts);
+        let Came { rank, is_done } = group.course.arrive(part, &mut posts);
+        group.steps[part.step as usize] = (now, rank);
+        let coming = &mut group.coming[number as usize];
+        *coming -= 1;
+        let last = *coming == 0;
+        let over = is_done && group.end(now, rank);
+        self.post_parts(now, hosts, &group, posts);
         // The NIC that has brought it goes on by itself, which is all that most hosts have.
         for nic in self.collectives.homes.nics(group.hosts[rank as usize]).filter(|nic| *nic != heard) {
             hosts[at(nic)].poke(net, nic);
