@@ -12,7 +12,6 @@ use ctl::CTL;
 use dash::DASH;
 use perf::PERF;
 use ping::PING;
-use roci_lab::traffic::collective::CHUNKS_MAX;
 use roci_units::Bytes;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -130,12 +129,13 @@ const IMPORT: &str = "\
 Examples:
   roci import mix/config.txt
   roci import mix/config.txt --out hpcc.toml && roci run hpcc.toml
-  roci import traces/step --collective all-reduce=tree && roci run traces/step.toml
+  roci import traces/step && roci run traces/step.toml --set traffic.0.algorithm=tree
   roci import traces --groups comm_group.json --peak-perf 312 --local-mem-bw 1560 --out step.toml
 
 Topology and flow files stay where they are. What the scenario does not say as the configuration
 does is printed, and is in its first lines. Of Chakra traces, step.0.et and so on, a schedule is
-made as well, which the scenario runs on a network that is yours to replace.";
+made as well, which the scenario runs on a network that is yours to replace; how collectives are
+done stands there too.";
 
 const TUNE: &str = "\
 Examples:
@@ -427,18 +427,6 @@ pub(crate) struct Import {
     /// The scenario's file; by default beside what is given, with the end `.toml`. The schedule of traces has the end `.goal`
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Of traces: how collectives are done, such as tree or all-reduce=tree; again for more
-    #[arg(long, value_name = "ALGORITHM")]
-    pub(crate) collective: Vec<String>,
-    /// Of traces: into how many parts the data of collectives are cut that go their way by themselves [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(CHUNKS_MAX)))]
-    pub(crate) chunks: Option<u32>,
-    /// Of traces: how many ranks in a row share a server; rings, trees and pxn keep to the rails of servers then [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    pub(crate) ranks_per_server: Option<u32>,
-    /// Of traces: how many channels collectives have, each with a share of the data [default: of rings and trees as many as ranks share a server, else 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) channels: Option<u32>,
     /// Of traces: the ranks of process groups, {"1": [0, 1], "2": [2, 3]}
     #[arg(long, value_name = "FILE")]
     pub(crate) groups: Option<PathBuf>,

@@ -8,9 +8,7 @@ mod encode;
 #[expect(dead_code, reason = "other tests use what these do not")]
 mod scratch;
 
-use encode::{
-    ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, COMPUTE, Node, REDUCE_SCATTER, collective, trace,
-};
+use encode::{ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COMPUTE, Node, collective, trace};
 use scratch::{Scratch, text};
 use std::fs;
 
@@ -27,11 +25,11 @@ fn done(scratch: &Scratch, arguments: &[&str]) -> String {
 }
 
 /// How long the schedule of these traces takes, which are those of the ranks one after the other.
-fn time_of(scratch: &Scratch, name: &str, ranks: &[Vec<Node>], import: &[&str], run: &[&str]) -> f64 {
+fn time_of(scratch: &Scratch, name: &str, ranks: &[Vec<Node>], run: &[&str]) -> f64 {
     for (rank, nodes) in ranks.iter().enumerate() {
         fs::write(scratch.0.join(format!("{name}.{rank}.et")), trace(nodes)).unwrap();
     }
-    let said = done(scratch, &[&["import", name], import].concat());
+    let said = done(scratch, &["import", name]);
     assert_eq!(
         said,
         format!("{name}.goal is written. {name}.toml is written. To run it: roci run {name}.toml\n")
@@ -43,90 +41,47 @@ fn time_of(scratch: &Scratch, name: &str, ranks: &[Vec<Node>], import: &[&str], 
 }
 
 #[test]
-fn a_collective_of_a_trace_takes_what_kind_collective_takes() {
+fn how_collectives_of_traces_are_done_is_the_scenario_s_to_say() {
     let scratch = Scratch::new("traces");
-    for (kind, operation, algorithm, chunks) in [
-        (ALL_REDUCE, "all-reduce", "ring", "1"),
-        (ALL_REDUCE, "all-reduce", "ring", "4"),
-        (ALL_REDUCE, "all-reduce", "halving-doubling", "3"),
-        (ALL_REDUCE, "all-reduce", "tree", "5"),
-        (REDUCE_SCATTER, "reduce-scatter", "ring", "1"),
-        (ALL_GATHER, "all-gather", "halving-doubling", "2"),
-        (ALL_GATHER, "all-gather", "direct", "1"),
-        (ALL_TO_ALL, "all-to-all", "direct", "1"),
-        (BROADCAST, "broadcast", "ring", "4"),
-    ] {
-        let size = 8_000_000;
-        // Of an all-gather a node has what goes in.
-        let of_node = if kind == ALL_GATHER { size / 8 } else { size };
-        let ranks = vec![vec![collective(3, "it", kind, of_node)]; 8];
-        let name = format!("{operation}-{algorithm}-{chunks}");
-        // Nobody waits for an acknowledgement: of a collective it is told when all has come.
-        let eager = ["--set", "traffic.0.eager=1GiB"];
-        let time = time_of(&scratch, &name, &ranks, &["--collective", algorithm, "--chunks", chunks], &eager);
-        let network = fs::read_to_string(scratch.0.join(format!("{name}.toml"))).unwrap();
-        let network = network.split("[[traffic]]").next().unwrap().to_owned();
-        scratch.scenario(
-            "ours.toml",
-            &format!(
-                "{network}\n[[traffic]]\nkind = \"collective\"\noperation = \"{operation}\"\nalgorithm = \"{algorithm}\"\n\
-                 size = {size}\nchunks = {chunks}\n"
-            ),
-        );
-        done(&scratch, &[&["run", "ours.toml", "--out", "out/ours"], &ALIKE[..]].concat());
-        let ours =
-            scratch.summary("out/ours/summary.json")["collectives"][0]["time_mean_s"].as_f64().unwrap();
-        assert!(
-            (time - ours).abs() < 1.5e-12,
-            "{name}: {time} s of the trace, {ours} s of kind = \"collective\""
-        );
-    }
-}
-
-#[test]
-fn collectives_of_traces_keep_to_the_rails_of_servers_as_those_of_kind_collective_do() {
-    let scratch = Scratch::new("traces-rails");
-    let ranks = vec![vec![collective(3, "it", ALL_REDUCE, 8_000_000)]; 8];
-    let exchanges = vec![vec![collective(3, "it", ALL_TO_ALL, 8_000_000)]; 8];
-    // With one channel two ranks have a queue pair, as there; with several each channel has its own, which tags come near to: where a NIC sends for
-    // several it does so in other turns.
-    for (ranks, operation, algorithm, channels, queue_pairs, off) in [
-        (&ranks, "all-reduce", "ring", "4", "tag", 0.05),
-        (&ranks, "all-reduce", "ring", "1", "pair", 0.0),
-        (&ranks, "all-reduce", "tree", "4", "tag", 0.05),
-        (&exchanges, "all-to-all", "pxn", "1", "pair", 0.0),
-    ] {
-        let name = format!("{algorithm}-{channels}");
-        for (rank, nodes) in ranks.iter().enumerate() {
-            fs::write(scratch.0.join(format!("{name}.{rank}.et")), trace(nodes)).unwrap();
-        }
-        let servers = ["--ranks-per-server", "4", "--channels", channels];
-        // Rings and trees have four unless they are told, others one.
-        let servers = if name == "ring-1" { &servers[..] } else { &servers[..2] };
-        done(&scratch, &[&["import", &*name, "--collective", algorithm], servers].concat());
-        // Nothing joins the rails, so what does not keep to them is refused.
-        let network = "[topology]\nkind = \"rails\"\nservers = 2\ngpus = 4\nspines = 0\nrate = \"400Gb/s\"\ndelay = \"500ns\"\nscale_up = \"3.6Tb/s\"\n\
-                       [switch]\nbuffer = \"64MB\"\n[nic]\nmtu = 4096\n[[traffic]]\n";
-        let goal = format!(
-            "kind = \"goal\"\nfile = \"{name}.goal\"\neager = \"1GiB\"\nqueue_pairs = \"{queue_pairs}\"\n"
-        );
-        let ours = format!(
-            "kind = \"collective\"\noperation = \"{operation}\"\nalgorithm = \"{algorithm}\"\nsize = 8000000\nchannels = {channels}\n"
-        );
-        let times = [("goal", goal, "goals", "time_s"), ("ours", ours, "collectives", "time_mean_s")].map(
-            |(file, traffic, of, time)| {
-                scratch.scenario(&format!("{file}.toml"), &format!("{network}{traffic}"));
-                let out = format!("out/{file}");
-                done(&scratch, &[&["run", &*format!("{file}.toml"), "--out", &*out], &ALIKE[..]].concat());
-                scratch.summary(&format!("{out}/summary.json"))[of][0][time].as_f64().unwrap()
-            },
-        );
-        let [trace, ours] = times;
-        assert!(
-            (trace - ours).abs() < off * ours + 1.5e-12,
-            "{name}: {trace} s of the trace, {ours} s of kind = \"collective\""
-        );
-    }
+    // Of an all-gather a node has what goes in.
+    let ranks = vec![
+        vec![
+            collective(3, "sum", ALL_REDUCE, 8_000_000),
+            collective(4, "params", ALL_GATHER, 1_000_000).after(&[3]),
+            collective(5, "tokens", ALL_TO_ALL, 8_000_000).after(&[4]),
+        ];
+        8
+    ];
+    let network = "[topology]\nkind = \"rails\"\nservers = 2\ngpus = 4\nspines = 1\nrate = \"400Gb/s\"\ndelay = \"500ns\"\nscale_up = \"3.6Tb/s\"\n\
+                   [switch]\nbuffer = \"64MB\"\n[nic]\nmtu = 4096\n[[traffic]]\n";
+    let times = |name: &str, run: &[&str]| {
+        time_of(&scratch, name, &ranks, &[]);
+        let traffic = format!("kind = \"goal\"\nfile = \"{name}.goal\"\n");
+        scratch.scenario("rails.toml", &format!("{network}{traffic}"));
+        done(&scratch, &[&["run", "rails.toml"], &ALIKE[..], run].concat());
+        let csv = fs::read_to_string(scratch.0.join("out/rails/joint.csv")).unwrap();
+        let rows: Vec<Vec<String>> =
+            csv.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect();
+        let labels: Vec<&str> = rows.iter().map(|row| &*row[2]).collect();
+        assert_eq!(labels, ["sum_n3", "params_n4", "tokens_n5"]);
+        rows.into_iter().map(|row| (row[4].clone(), row[12].parse::<f64>().unwrap())).collect::<Vec<_>>()
+    };
+    let usual = times("usual", &[]);
+    let set = [
+        "--set",
+        "traffic.0.algorithm={ all-reduce = \"tree\", all-to-all = \"pxn\" }",
+        "--set",
+        "traffic.0.chunks=8",
+    ];
+    let chosen = times("chosen", &set);
+    let algorithms =
+        |of: &[(String, f64)]| of.iter().map(|(algorithm, _)| algorithm.clone()).collect::<Vec<_>>();
+    assert_eq!(algorithms(&usual), ["ring", "ring", "direct"]);
+    assert_eq!(algorithms(&chosen), ["tree", "ring", "pxn"]);
+    assert!(
+        chosen[2].1 < usual[2].1,
+        "over one spine tokens come sooner by their rails: {chosen:?} {usual:?}"
+    );
 }
 
 /// A step of a model of two layers on each of four ranks: gradients of the second layer are summed up while those of the first are computed,
@@ -147,7 +102,7 @@ fn data_parallel(micros: u64, size: u64, overlapped: bool) -> Vec<Node> {
 fn gradients_are_summed_up_while_others_are_computed_as_dependencies_say() {
     let scratch = Scratch::new("overlap");
     let eager = ["--set", "traffic.0.eager=1GiB"];
-    let time = |name: &str, nodes: Vec<Node>| time_of(&scratch, name, &vec![nodes; 4], &[], &eager);
+    let time = |name: &str, nodes: Vec<Node>| time_of(&scratch, name, &vec![nodes; 4], &eager);
     let sum = time("alone", vec![collective(1, "gradients", ALL_REDUCE, 4_000_000)]);
     // The sum takes less than a millisecond: computing for one hides the first sum, and only that.
     assert!((1e-5..1e-3).contains(&sum), "{sum}");
@@ -172,9 +127,7 @@ fn what_is_imported_of_traces_is_written_over_nothing_and_refused_in_words() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stdout));
         text(&output.stderr)
     };
-    assert!(refused(&[".", "--collective", "fast"]).starts_with("--collective: `fast` is no algorithm"));
     assert!(refused(&[".", "--peak-perf", "0"]).contains("give a number above 0"));
-    assert!(refused(&[".", "--chunks", "0"]).contains("0 is not in 1..=16384"));
     scratch.scenario("config.txt", "");
     let told = refused(&["config.txt", "--groups", "comm_group.json"]);
     assert!(told.starts_with("--groups is for Chakra traces, and config.txt is none"), "{told}");

@@ -9,7 +9,7 @@
 //! | [`links`] | `links.csv` |
 //! | [`priorities`] | `priorities.csv`, and what `summary.json` says of them |
 //! | [`collectives`] | `collectives.csv` |
-//! | [`goals`] | `ranks.csv`, `critical.csv` |
+//! | [`goals`] | `ranks.csv`, `critical.csv`, `joint.csv` |
 //! | [`series`] | `series.parquet` |
 //! | `timeline` | `timeline.json` |
 //! | [`pcap`] | packet captures in pcapng |
@@ -67,7 +67,7 @@ pub enum OutputError {
 }
 
 /// Writes `results` into `folder`: `flows.csv`, `links.csv`, `series.parquet`, `report.html` and `summary.json`;
-/// `priorities.csv` where there are several priorities, `collectives.csv` where there are collectives, `ranks.csv` and `critical.csv` where there are GOAL schedules, `timeline.json` where that [was asked for](crate::results::Results::timeline), and `series.csv` where the series is [to be text too](crate::results::Series::set_text).
+/// `priorities.csv` where there are several priorities, `collectives.csv` where there are collectives, `ranks.csv` and `critical.csv` where there are GOAL schedules, `joint.csv` where these have collectives, `timeline.json` where that [was asked for](crate::results::Results::timeline), and `series.csv` where the series is [to be text too](crate::results::Series::set_text).
 ///
 /// `clock` gives seconds since any origin; what passes is noted in the results and goes into `summary.json`, which is
 /// written last.
@@ -87,6 +87,9 @@ pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) 
     if !results.goals.is_empty() {
         write(&folder.join("ranks.csv"), |file| goals::write(file, results))?;
         write(&folder.join("critical.csv"), |file| goals::write_critical(file, results))?;
+    }
+    if results.goals.iter().any(|goal| !goal.joint.is_empty()) {
+        write(&folder.join("joint.csv"), |file| goals::write_joint(file, results))?;
     }
     if results.timeline {
         write(&folder.join("timeline.json"), |file| timeline::write(file, results))?;

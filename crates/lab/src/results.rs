@@ -23,7 +23,10 @@ pub use cores::CoreArray;
 pub use deadlock::Deadlock;
 pub use effect::{Effect, Outcome, RuleResult};
 pub use flow_set::FlowSet;
-pub use goal::{CriticalPath, GoalRank, GoalResult, LinkKind, OperationTimes, PathLink, Replays};
+pub use goal::{
+    CriticalPath, GoalRank, GoalResult, JointKind, JointResult, JointTimes, LinkKind, OperationTimes,
+    PathLink, Replays,
+};
 pub use offered::Offered;
 pub use priorities::PriorityResult;
 pub use rpc::{IdleTimes, MachineResult, RpcResult, Times};

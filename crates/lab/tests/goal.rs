@@ -48,7 +48,29 @@ const FILES: &[(&str, &str)] = &[
          rank 0 {\nsend 1000000b to 1 tag 1\nsend 1000000b to 2 tag 2\n}\nrank 1 {\nrecv 1000000b from 0 tag 1\n}\n\
          rank 2 {\nrecv 1000000b from 0 tag 2\n}\n",
     ),
+    // Two pairs sum up apart, and then all together, after calculations of different lengths.
+    (
+        "sums.goal",
+        "num_ranks 4\ngroup 0: 0 1\ngroup 1: 2 3\n\
+         rank 0 {\nc: calc 1000\na: all-reduce 100000b group 0\na requires c\nb: all-reduce 400000b\nb requires a\n}\n\
+         rank 1 {\nc: calc 3000\na: all-reduce 100000b group 0\na requires c\nb: all-reduce 400000b\nb requires a\n}\n\
+         rank 2 {\nc: calc 5000\na: all-reduce 100000b group 1\na requires c\nb: all-reduce 400000b\nb requires a\n}\n\
+         rank 3 {\nc: calc 9000\na: all-reduce 100000b group 1\na requires c\nb: all-reduce 400000b\nb requires a\n}\n",
+    ),
+    // Rank 0 sends when all have begun what rank 1 does not begin before it has the message.
+    (
+        "behind.goal",
+        "num_ranks 2\nrank 0 {\na: all-reduce 8b\ns: send 8b to 1\ns requires a\n}\n\
+         rank 1 {\nr: recv 8b from 0\na: all-reduce 8b\na requires r\n}\n",
+    ),
 ];
+
+/// A collective of all of `ranks`.
+fn one_for_all(operation: &str, ranks: u32, size: u64) -> String {
+    let blocks: String =
+        (0..ranks).map(|rank| format!("rank {rank} {{\n{operation} {size}b\n}}\n")).collect();
+    format!("num_ranks {ranks}\n{blocks}")
+}
 
 fn scenario(text: &str, set: &[(&str, &str)]) -> Scenario {
     let set: Vec<_> = set.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -139,7 +161,7 @@ fn lost_packets_hold_a_schedule_up_and_no_more() {
 fn ranks_that_wait_for_one_another_are_named_and_have_results_up_to_a_stop() {
     let error = try_run(&of("circle.goal", ""), &[]).expect_err("nobody sends").to_string();
     for part in [
-        "rank 0 of traffic 0, on h0, waits in `recv 8b from 1 tag 4`",
+        "rank 0 of traffic 0, on h0, waits in `r: recv 8b from 1 tag 4`",
         "rank 1 of traffic 0, on h1",
         "mend the schedule",
     ] {
@@ -203,6 +225,120 @@ fn a_schedule_ends_with_the_first_of_its_queue_pairs_that_fails() {
         results.flows.iter().all(|flow| !matches!(flow.status, FlowStatus::OK | FlowStatus::Running)),
         "all are flushed"
     );
+}
+
+#[test]
+fn a_collective_of_a_schedule_takes_as_long_as_one_of_its_own() {
+    let star = "[topology]\nkind = \"star\"\nhosts = 8\nrate = \"100Gb/s\"\ndelay = \"1us\"\n";
+    // Nothing joins the rails, so what does not keep to them is refused.
+    let rails = "[topology]\nkind = \"rails\"\nservers = 2\ngpus = 4\nspines = 0\nrate = \"400Gb/s\"\ndelay = \"500ns\"\n\
+                 scale_up = \"3.6Tb/s\"\n";
+    for (network, operation, algorithm, rest) in [
+        (star, "all-reduce", "ring", "chunks = 1\nchannels = 1"),
+        (star, "all-reduce", "ring", "chunks = 4\nchannels = 2"),
+        (star, "all-reduce", "halving-doubling", "chunks = 3"),
+        (star, "all-reduce", "tree", "chunks = 5"),
+        (star, "reduce-scatter", "ring", "chunks = 1"),
+        (star, "all-gather", "halving-doubling", "chunks = 2"),
+        (star, "all-gather", "direct", "chunks = 1"),
+        (star, "all-to-all", "direct", "chunks = 1"),
+        (star, "broadcast", "ring", "chunks = 4"),
+        (rails, "all-reduce", "ring", "channels = 4"),
+        (rails, "all-reduce", "ring", "channels = 1"),
+        (rails, "all-reduce", "tree", "channels = 4\nchunks = 2"),
+        (rails, "all-to-all", "pxn", "channels = 1"),
+    ] {
+        let size = 8_000_003;
+        let schedule = one_for_all(operation, 8, size);
+        let text = |traffic: &str| {
+            format!(
+                "start_jitter = \"0s\"\n{network}[switch]\nbuffer = \"64MB\"\n[nic]\nmtu = 4096\n[transport]\ncontrol = \"none\"\n[[traffic]]\n\
+                 algorithm = \"{algorithm}\"\n{rest}\n{traffic}"
+            )
+        };
+        let run = |traffic: &str| {
+            let text = text(traffic);
+            // Files are there for as long as the tests.
+            let schedule: &'static str = Box::leak(schedule.clone().into_boxed_str());
+            let source =
+                Source::new("here.toml", &text, &[]).with_files(Box::leak(Box::new([("it.goal", schedule)])));
+            let scenario = Scenario::read(source).unwrap_or_else(|error| panic!("{error}"));
+            SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let of_schedule = run("kind = \"goal\"\nfile = \"it.goal\"\n");
+        let own = run(&format!("kind = \"collective\"\noperation = \"{operation}\"\nsize = {size}\n"));
+        let it = only(&of_schedule).joint[0];
+        let (own, own_ideal) = (own.collectives[0].iterations[0], own.collectives[0].ideal);
+        let what = format!("{operation} by {algorithm}, {rest}");
+        assert_eq!((it.times.last_begin, it.times.last_end), (own.start, own.end), "{what}");
+        assert_eq!((it.ideal, it.times.first_end), (own_ideal, own.first_end), "{what}");
+        assert_eq!(only(&of_schedule).seconds(), Some(own.time().as_secs_f64()), "{what}");
+    }
+}
+
+#[test]
+fn collectives_of_groups_go_side_by_side_and_what_waits_for_them_behind() {
+    let results = run(&of("sums.goal", ""), &[]);
+    let one = only(&results);
+    let [first, last, second] = one.joint[..] else { panic!("three collectives") };
+    assert_eq!([first, second, last].map(|it| (it.group, it.ranks)), [(1, 2), (2, 2), (0, 4)]);
+    let begun = |it: &roci_lab::results::JointResult| {
+        [it.times.first_begin, it.times.last_begin].map(|at| at.as_secs_f64())
+    };
+    assert_eq!([begun(&first), begun(&second)], [[1e-6, 3e-6], [5e-6, 9e-6]]);
+    assert_eq!(begun(&last), [first.times.first_end, second.times.last_end].map(|at| at.as_secs_f64()));
+    // From rank 3's calculation on, by both of its sums.
+    let path = one.path.as_ref().expect("it is done");
+    assert_eq!((path.computed, path.joint_count(), path.messages), (Span::from_micros(9), 2, Span::ZERO));
+    assert_eq!(path.computed + path.collectives, path.time);
+    assert_eq!(path.ideal, second.ideal.unwrap_or_default() + last.ideal.unwrap_or_default());
+    assert_eq!(path.links[1].rank, 3);
+    // As on kind = "collective", acknowledgements share links with data.
+    assert!(
+        (0.9..1.03).contains(&path.over_ideal().expect("there are collectives")),
+        "{:?}",
+        path.over_ideal()
+    );
+    let totals = one.totals();
+    assert_eq!((totals.sent, totals.sent_bytes), (2 * 2 * 2 + 4 * 6, 2 * 200_000 + 4 * 600_000));
+    assert_eq!(results.flows.iter().map(|flow| flow.delivered).sum::<u64>(), totals.received_bytes);
+    let kinds = one.joint_kinds();
+    assert_eq!(
+        kinds.iter().map(|kind| (kind.ranks, kind.count, kind.done)).collect::<Vec<_>>(),
+        [(2, 2, 2), (4, 1, 1)]
+    );
+    // Short messages, whose way to the next is much of their time.
+    let bus: Vec<f64> = kinds.iter().filter_map(|kind| kind.bus_bps()).map(|bps| bps / 1e9).collect();
+    assert!((61.0..62.0).contains(&bus[0]) && (75.0..76.0).contains(&bus[1]), "{bus:?}");
+    let replays = one.replays.expect("it is done");
+    assert_eq!(replays.no_network, Some(Span::from_micros(9)));
+    assert_eq!(replays.links, replays.alone, "each link has one message at a time");
+}
+
+#[test]
+fn lost_packets_hold_collectives_up_and_a_queue_pair_that_fails_ends_them() {
+    let alone = run(&of("sums.goal", ""), &[]);
+    for recovery in ["go-back-n", "irn", "srnic"] {
+        let results = run(&of("sums.goal", ""), &[("faults.loss", "0.01"), ("transport.recovery", recovery)]);
+        assert!(only(&results).seconds() > only(&alone).seconds(), "{recovery}");
+        assert!(only(&results).joint.iter().all(|it| it.times.done == it.ranks), "{recovery}");
+    }
+    let down = "[[faults.on]]\nlink = \"h1-s0\"\ndown = true\nfrom = \"8us\"";
+    let set = [("transport.timeout", "100us"), ("transport.retry", "1"), ("stop", "1s")];
+    let results = run(&of("sums.goal", down), &set);
+    let one = only(&results);
+    assert!(one.failed && one.path.is_none() && one.joint[1].time().is_none());
+}
+
+#[test]
+fn ranks_that_wait_in_a_collective_for_one_that_waits_for_them_are_named() {
+    let error = try_run(&of("behind.goal", ""), &[]).expect_err("nobody sends").to_string();
+    for part in [
+        "rank 0 of traffic 0, on h0, waits in `a: all-reduce 8b`",
+        "rank 1 of traffic 0, on h1, waits in `r: recv 8b from 0 tag 0`",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[test]

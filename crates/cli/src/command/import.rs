@@ -12,22 +12,8 @@ pub(crate) fn import(arguments: &Import) -> Result<(), Failure> {
     if chakra::is_named(&arguments.given) {
         return traces(arguments);
     }
-    let Import {
-        given,
-        out,
-        collective,
-        chunks,
-        ranks_per_server,
-        channels,
-        groups,
-        peak_perf,
-        local_mem_bw,
-    } = arguments;
+    let Import { given, out, groups, peak_perf, local_mem_bw } = arguments;
     let of_traces = [
-        ("--collective", !collective.is_empty()),
-        ("--chunks", chunks.is_some()),
-        ("--ranks-per-server", ranks_per_server.is_some()),
-        ("--channels", channels.is_some()),
         ("--groups", groups.is_some()),
         ("--peak-perf", peak_perf.is_some()),
         ("--local-mem-bw", local_mem_bw.is_some()),
@@ -66,17 +52,8 @@ pub(crate) fn import(arguments: &Import) -> Result<(), Failure> {
 /// The schedule first, which the scenario names.
 fn traces(arguments: &Import) -> Result<(), Failure> {
     let given = &arguments.given;
-    let algorithms = chakra::Algorithms::read(&arguments.collective)
-        .map_err(|error| Failure::Request(format!("--collective: {error}")))?;
     let machine = chakra::Machine { peak_perf: arguments.peak_perf, local_mem_bw: arguments.local_mem_bw };
-    let options = chakra::Options {
-        algorithms,
-        chunks: arguments.chunks,
-        ranks_per_server: arguments.ranks_per_server,
-        channels: arguments.channels,
-        machine,
-        groups: arguments.groups.clone(),
-    };
+    let options = chakra::Options { machine, groups: arguments.groups.clone() };
     let prefix = chakra::prefix(given).map_err(|error| refused(given, &error))?;
     let (path, schedule) = outputs(&prefix, arguments.out.as_deref());
     must_be_new(&path)?;

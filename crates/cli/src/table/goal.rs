@@ -1,7 +1,7 @@
 //! What is printed of GOAL schedules: a line for each, with what its time went into.
 
 use super::{fit, lines, table};
-use crate::format::{number, of_seeds, or_dash, size, time};
+use crate::format::{number, of_seeds, or_dash, rate, size, time};
 use roci_lab::batch::{GoalSum, Names};
 use roci_lab::results::{CriticalPath, GoalRank, GoalResult, Replays, Results};
 
@@ -20,7 +20,7 @@ const HEADER: [&str; 11] = [
 ];
 
 /// What stands below the schedules.
-const PARTS: &str = "time is that of the chain of what was waited for: calculation, what CPUs had to do with messages, and messages on their way";
+const PARTS: &str = "time is that of the chain of what was waited for: calculation, what CPUs had to do with messages, and messages and collectives on their way";
 
 /// A line for each schedule; nothing where there is none.
 pub(super) fn tables(results: &Results) -> String {
@@ -32,7 +32,46 @@ pub(super) fn tables(results: &Results) -> String {
         table.add_row(row(it, results));
     }
     let less: String = results.goals.iter().filter_map(|it| with_less(it, results)).collect();
-    format!("\n{}  {PARTS}\n{less}", lines(&table))
+    format!("\n{}  {PARTS}\n{less}{}", lines(&table), collectives(results))
+}
+
+const KINDS: [&str; 10] = [
+    "schedule",
+    "collectives",
+    "algorithm",
+    "ranks",
+    "done",
+    "octets",
+    "until all began",
+    "time mean",
+    "busbw",
+    "over ideal",
+];
+
+/// A line for each kind of collectives of each schedule; nothing where there is none.
+fn collectives(results: &Results) -> String {
+    let mut table = table(&KINDS);
+    for goal in &results.goals {
+        for it in goal.joint_kinds() {
+            table.add_row([
+                results.traffic[goal.table].name.clone(),
+                it.operation.name().to_owned(),
+                or_dash(it.algorithm.map(|algorithm| algorithm.name().to_owned())),
+                it.ranks.to_string(),
+                if it.done == it.count {
+                    it.count.to_string()
+                } else {
+                    format!("{} of {}", it.done, it.count)
+                },
+                size(it.bytes),
+                or_dash(it.late_mean().map(time)),
+                or_dash(it.time_mean().map(time)),
+                or_dash(it.bus_bps().map(rate)),
+                or_dash(it.over_ideal().map(number)),
+            ]);
+        }
+    }
+    if table.is_empty() { String::new() } else { format!("\n{}", lines(&table)) }
 }
 
 /// How long a schedule takes where less is in its way, in a line.
@@ -91,7 +130,7 @@ fn row(it: &GoalResult, results: &Results) -> Vec<String> {
         or_dash(it.seconds().map(time)),
         of_path(|path| path.computed.as_secs_f64()),
         of_path(|path| path.overhead.as_secs_f64()),
-        of_path(|path| path.messages.as_secs_f64()),
+        of_path(|path| path.on_the_way().as_secs_f64()),
         or_dash(it.path.as_ref().and_then(CriticalPath::over_ideal).map(number)),
         or_dash(last.map(|(rank, of)| format!("{rank} on {}", results.host(of.host)))),
     ]
@@ -103,6 +142,7 @@ mod tests {
     use super::*;
     use roci_lab::results::TrafficResult;
     use roci_units::{Instant, Span};
+    use std::sync::Arc;
 
     #[test]
     fn a_schedule_has_a_line_and_other_traffic_has_none() {
@@ -138,6 +178,8 @@ mod tests {
         let goal = GoalResult {
             table: 0,
             start: at(0),
+            schedule: Arc::default(),
+            joint: Vec::new(),
             ranks: vec![rank, second],
             path: Some(path),
             replays: Some(Replays { links, alone, no_network }),

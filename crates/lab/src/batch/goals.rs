@@ -21,7 +21,7 @@ pub struct GoalSum<'a> {
     pub computed: Option<Estimate>,
     /// what CPUs had to do with messages,
     pub overhead: Option<Estimate>,
-    /// and messages on their way.
+    /// and messages and collectives on their way.
     pub messages: Option<Estimate>,
     /// The last over what these would have taken on an idle network.
     pub over_ideal: Option<Estimate>,
@@ -56,7 +56,7 @@ fn sum<'a>(label: &'a str, place: usize, alike: &[&'a Results]) -> GoalSum<'a> {
         time: estimate(&|path| Some(path.time.as_secs_f64())),
         computed: estimate(&|path| Some(path.computed.as_secs_f64())),
         overhead: estimate(&|path| Some(path.overhead.as_secs_f64())),
-        messages: estimate(&|path| Some(path.messages.as_secs_f64())),
+        messages: estimate(&|path| Some(path.on_the_way().as_secs_f64())),
         over_ideal: estimate(&CriticalPath::over_ideal),
         over_links: of_each(&GoalResult::over_links),
     }

@@ -56,7 +56,7 @@ impl TableMetric {
             }
             Self::Goal | Self::GoalMessages => {
                 let of = |path: &CriticalPath| match self {
-                    Self::GoalMessages => path.messages.as_secs_f64(),
+                    Self::GoalMessages => path.on_the_way().as_secs_f64(),
                     _ => path.time.as_secs_f64(),
                 };
                 results.goals.iter().map(|it| (it.table, it.path.as_ref().map(of))).collect()

@@ -1,8 +1,7 @@
 //! Schedules from Chakra's execution traces, which ASTRA-sim runs (MLCommons' chakra).
 //!
-//! A trace has what one rank computes and sends, and what of it waits for what; collectives it names, and says not how they are done.
-//! Here they are done by the algorithms of [`crate::traffic::collective`], and written down as messages: what comes out is a
-//! [GOAL schedule](crate::traffic::goal).
+//! A trace has what one rank computes and sends, and what of it waits for what; collectives it names, and says not how they are done, which
+//! is the scenario's to say: what comes out is a [GOAL schedule](crate::traffic::goal) that has them as operations.
 //!
 //! | room | what it holds |
 //! | --- | --- |
@@ -10,42 +9,33 @@
 //! | `steps` | what a rank does, in which order |
 //! | `groups` | process groups |
 //! | `joint` | which nodes of ranks are one collective |
-//! | `plans` | how collectives are done |
 //! | `write` | the schedule as text |
 
 mod groups;
 mod joint;
-mod plans;
 mod steps;
 mod trace;
 mod write;
 
-pub use plans::Algorithms;
 pub use steps::Machine;
 
-use crate::traffic::collective::Operation;
-use crate::traffic::goal::{GoalError, Schedule};
+use crate::traffic::collective::{CHUNKS_MAX, Operation};
+use crate::traffic::goal::{Goal, GoalError, How, Schedule, WayError};
+use crate::traffic::spec::Common;
 use groups::Groups;
 use joint::Joint;
-use plans::Plans;
+use roci_fabric::packet::HostId;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use steps::{Does, Step, StepError, Steps};
 
 /// What traces do not say.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How collectives are done.
-    pub algorithms: Algorithms,
-    /// Into how many parts their data are cut that go their way by themselves; `None`: one.
-    pub chunks: Option<u32>,
-    /// So many ranks in a row share a server; `None`: each has its own.
-    pub ranks_per_server: Option<u32>,
-    /// So many channels a collective has, which enter and leave a server by different ranks; `None`: rings and trees as many as share one, up to 256, others one.
-    pub channels: Option<u32>,
     /// How fast ranks compute.
     pub machine: Machine,
     /// A file with the ranks of process groups.
@@ -104,23 +94,6 @@ pub enum ChakraError {
         /// What is wrong, and what to do.
         what: String,
     },
-    /// What should be one collective is not.
-    #[error("collective {number} of {group} differs between ranks: {one}; {other}. Mend the traces")]
-    Unlike {
-        /// Which one of its group, from 1.
-        number: usize,
-        /// The group, in words.
-        group: String,
-        /// What it is at one rank.
-        one: String,
-        /// What it is at another.
-        other: String,
-    },
-    /// There are too many groups, with too many steps.
-    #[error(
-        "messages and collectives take more than the 2^32 tags that there are; give messages lower ones (`comm_tag`), or import a part of the traces"
-    )]
-    Tags,
     /// The schedule is too long.
     #[error(
         "the schedule would be longer than a file of it may be, 1GiB; import fewer ranks, or a part of the traces"
@@ -129,6 +102,9 @@ pub enum ChakraError {
     /// The schedule cannot come to its end.
     #[error("what the traces say makes no schedule that comes to its end: {0}")]
     Schedule(#[from] GoalError),
+    /// A collective cannot be done.
+    #[error("a collective cannot be done: {0}")]
+    Collective(#[from] WayError),
 }
 
 impl ChakraError {
@@ -231,32 +207,41 @@ pub fn import(prefix: &Path, options: &Options, beside: &str) -> Result<Imported
             error => ChakraError::file(file, error),
         })?);
     }
-    let per_server = options.ranks_per_server.unwrap_or(1);
-    let mut plans = Plans::new(options.algorithms.clone(), options.chunks.unwrap_or(1), options.channels);
-    let joint = Joint::new(&traces, &listed, per_server, &mut plans)?;
+    let joint = Joint::new(&traces, &listed)?;
     let name = prefix.file_name().unwrap_or_default().to_string_lossy().replace(char::is_control, " ");
     let occurring = joint::operations(&traces);
-    let head = head(&name, ranks, &occurring, options);
-    let schedule = write::write(&head, &traces, &joint, &mut plans).ok_or(ChakraError::TooLong)?;
+    let text = write::write(&head(&name, ranks), &traces, &joint).ok_or(ChakraError::TooLong)?;
     // What cannot be done is said now.
-    Schedule::read(schedule.as_bytes())?;
+    let schedule = Schedule::read(text.as_bytes())?;
+    let chunks = chunks(schedule)?;
     let notes = notes(&traces, &occurring);
-    let scenario = scenario(&name, ranks, plans.have_channels(), &notes, Path::new(beside));
-    Ok(Imported { schedule, scenario, notes })
+    let collectives = (!occurring.is_empty()).then_some(chunks);
+    let scenario = scenario(&name, ranks, collectives, &notes, Path::new(beside));
+    Ok(Imported { schedule: text, scenario, notes })
+}
+
+/// Into how many parts the data of collectives must be cut at least, as messages may not be longer.
+fn chunks(schedule: Schedule) -> Result<u32, WayError> {
+    let hosts = (0u16..).map(HostId).take(schedule.ranks.len()).collect();
+    let mut goal =
+        Goal::new(Arc::new(schedule), hosts, false, Common::default()).expect("each rank has a host");
+    let mut how = How::default();
+    loop {
+        match goal.set_how(&how) {
+            Ok(()) => return Ok(how.chunks),
+            Err(error) if error.key == "chunks" && how.chunks < CHUNKS_MAX => how.chunks *= 2,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// What stands before the schedule.
-fn head(name: &str, ranks: u32, operations: &[Operation], options: &Options) -> String {
-    let mut head = format!(
+fn head(name: &str, ranks: u32) -> String {
+    format!(
         "// From the Chakra traces {name}.0.et to {name}.{}.et. The unit of `calc` is a nanosecond.\n\
          // CPU 0 computes, CPU 1 is the host's processor, CPU 2 has messages, CPU 3 copies, and CPU 4 what takes no time.\n",
         ranks - 1
-    );
-    for &operation in operations {
-        let algorithm = options.algorithms.of(operation).name();
-        let _ = writeln!(head, "// {} by {algorithm}", operation.name());
-    }
-    head
+    )
 }
 
 fn notes(traces: &[Steps], operations: &[Operation]) -> Vec<String> {
@@ -280,8 +265,9 @@ fn notes(traces: &[Steps], operations: &[Operation]) -> Vec<String> {
     notes
 }
 
-/// A network for a schedule that says of none, with the name that the schedule has.
-fn scenario(name: &str, ranks: u32, channels: bool, notes: &[String], beside: &Path) -> String {
+/// A network for a schedule that says of none, with the name that the schedule has; `collectives` are those that it has, if any, by the chunks that
+/// they take.
+fn scenario(name: &str, ranks: u32, collectives: Option<u32>, notes: &[String], beside: &Path) -> String {
     let mut text = format!(
         "# From the Chakra traces {name}.0.et to {name}.{}.et. They say nothing of a network: put yours in the place of this one.\n",
         ranks - 1
@@ -305,8 +291,18 @@ fn scenario(name: &str, ranks: u32, channels: bool, notes: &[String], beside: &P
         ranks.div_ceil(4).max(16),
         beside.display().to_string().replace('\\', "\\\\").replace('"', "\\\"")
     );
-    if channels {
-        text.push_str("# Channels have queue pairs of their own.\nqueue_pairs = \"tag\"\n");
+    if let Some(chunks) = collectives {
+        text.push_str(
+            "# How collectives are done, unless by rings, and all-to-alls by all at once:\n\
+             # algorithm = { all-reduce = \"tree\" }\n\
+             # ranks_per_server = 8\n\
+             # channels = 8\n",
+        );
+        match chunks {
+            1 => text.push_str("# chunks = 4\n"),
+            // As messages have 1 GiB at most.
+            _ => _ = writeln!(text, "chunks = {chunks}"),
+        }
     }
     text
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The names of files that we write; captures, the plots of figures, and the events of one of several programs besides.
-const OURS: [&str; 18] = [
+const OURS: [&str; 19] = [
     "summary.json",
     "flows.csv",
     "links.csv",
@@ -17,6 +17,7 @@ const OURS: [&str; 18] = [
     "collectives.csv",
     "ranks.csv",
     "critical.csv",
+    "joint.csv",
     "timeline.json",
     "series.parquet",
     "series.csv",

@@ -12,6 +12,7 @@ use crate::traffic::{Algorithm, Operation};
 use roci_machine::Counters;
 use roci_units::{Instant, Span};
 use std::ops::Range;
+use std::sync::Arc;
 
 const STEP: Span = Span::from_micros(100);
 
@@ -187,6 +188,7 @@ pub(crate) fn with_goal() -> Results {
         computed: Span::from_micros(50),
         overhead: Span::from_micros(10),
         messages: Span::from_micros(40),
+        collectives: Span::ZERO,
         ideal: Span::from_micros(20),
         links: vec![
             link(LinkKind::Calculation, 0, 0, [0, 20]),
@@ -204,9 +206,11 @@ pub(crate) fn with_goal() -> Results {
     let one = GoalResult {
         table: 0,
         start: Instant::ZERO,
+        schedule: Arc::default(),
         ranks,
         path: Some(path),
         replays: Some(replays),
+        joint: Vec::new(),
         times: Vec::new(),
         failed: false,
     };

@@ -152,16 +152,17 @@ impl<W: Write> Timeline<'_, W> {
             for cpu in cpus {
                 self.name_thread(cpu, &format!("CPU {cpu}"))?;
             }
-            for it in times {
-                self.operation(it, results.simulated)?;
+            for (operation, it) in (0..).zip(times) {
+                let label = goal.label(u32::try_from(number).unwrap_or(u32::MAX), operation);
+                self.operation(it, label, results.simulated)?;
             }
         }
         Ok(())
     }
 
     /// What an operation kept its CPU busy with, and what it waited for besides. What had not come to its end lasts until `end`.
-    fn operation(&mut self, it: &OperationTimes, end: Instant) -> io::Result<()> {
-        let name = it.does.to_string();
+    fn operation(&mut self, it: &OperationTimes, label: &str, end: Instant) -> io::Result<()> {
+        let name = if label.is_empty() { it.does.to_string() } else { format!("{label}: {}", it.does) };
         if it.began != Instant::NEVER && it.left > it.began {
             self.slice(it.cpu, &name, Range { from: it.began, until: it.left.min(end) })?;
         }
@@ -170,6 +171,10 @@ impl<W: Write> Timeline<'_, W> {
             Does::Recv { from: Some(from), .. } => ("wait", format!("from {from}"), it.ready, it.began),
             Does::Recv { from: None, .. } => ("wait", "from any".to_owned(), it.ready, it.began),
             Does::Send { to, .. } => ("message", format!("to {to}"), it.left, it.came),
+            Does::Collective { group: 0, .. } => ("collective", "all ranks".to_owned(), it.left, it.came),
+            Does::Collective { group, .. } => {
+                ("collective", format!("group {}", group - 1), it.left, it.came)
+            }
         };
         if from == Instant::NEVER || from >= until.min(end) {
             return Ok(());

@@ -1,8 +1,10 @@
 //! What became of a GOAL schedule: how long it took, what each rank did, and what the time went into.
 
-use crate::traffic::goal::Does;
+use crate::traffic::collective::{Algorithm, Operation};
+use crate::traffic::goal::{Does, Schedule};
 use roci_units::{Instant, Span};
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// The results of one `[[traffic]]` table of kind `goal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,16 +13,165 @@ pub struct GoalResult {
     pub table: usize,
     /// When it began.
     pub start: Instant,
+    /// What was to be done.
+    pub schedule: Arc<Schedule>,
     /// What each rank did.
     pub ranks: Vec<GoalRank>,
     /// What the end was waited for; `None` where not all operations are done.
     pub path: Option<CriticalPath>,
     /// How long it takes where less is in its way; `None` where it did not come to its end.
     pub replays: Option<Replays>,
+    /// The collectives, in the order in which the first of their ranks has them.
+    pub joint: Vec<JointResult>,
     /// When what happened to each operation of each rank, where the run was to have a timeline; else empty.
     pub times: Vec<Vec<OperationTimes>>,
     /// Whether it was given up, as one of its queue pairs failed.
     pub failed: bool,
+}
+
+/// A collective of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JointResult {
+    /// What it does.
+    pub operation: Operation,
+    /// How; `None` where a rank does it by itself.
+    pub algorithm: Option<Algorithm>,
+    /// Its group, a place in [`Schedule::groups`].
+    pub group: u32,
+    /// How many ranks take part.
+    pub ranks: u32,
+    /// Octets of each rank's data.
+    pub size: u64,
+    /// The first rank that has it, and its operation there.
+    pub first: (u32, u32),
+    /// When it was begun and done.
+    pub times: JointTimes,
+    /// The least time that it takes on an idle network where all begin together; `None` where a rank does it by itself.
+    pub ideal: Option<Span>,
+}
+
+impl JointResult {
+    /// From when the last rank began until the last was done; `None` where some are not.
+    pub fn time(&self) -> Option<Span> {
+        (self.times.done == self.ranks).then(|| self.times.last_end.since(self.times.last_begin))
+    }
+
+    /// Bits of its data in a second of that time; `None` also where it took none.
+    pub fn algorithm_bps(&self) -> Option<f64> {
+        per_second(self.size, self.time()?)
+    }
+
+    /// The same of what each rank must send at least, the bus bandwidth of NCCL's tests; `None` also where a rank is by itself.
+    pub fn bus_bps(&self) -> Option<f64> {
+        (self.ranks > 1).then_some(())?;
+        Some(self.algorithm_bps()? * self.operation.bus_factor(self.ranks).as_f64())
+    }
+
+    /// Its time over what it takes at least on an idle network.
+    pub fn over_ideal(&self) -> Option<f64> {
+        over(self.time()?, self.ideal?)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+fn per_second(octets: u64, time: Span) -> Option<f64> {
+    (!time.is_zero()).then(|| octets as f64 * 8.0 / time.as_secs_f64())
+}
+
+fn over(time: Span, least: Span) -> Option<f64> {
+    (!least.is_zero()).then(|| time.as_secs_f64() / least.as_secs_f64())
+}
+
+/// Collectives of a schedule that do the same in the same way among as many ranks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JointKind {
+    /// What they do.
+    pub operation: Operation,
+    /// How; `None` where ranks do it by themselves.
+    pub algorithm: Option<Algorithm>,
+    /// How many ranks take part in each.
+    pub ranks: u32,
+    /// How many there are.
+    pub count: usize,
+    /// How many of them are done; all that follows is of these.
+    pub done: usize,
+    /// Octets of each rank's data in all of them.
+    pub bytes: u64,
+    /// From when the first rank began to when the last did, all together.
+    pub late: Span,
+    /// Their times, all together.
+    pub time: Span,
+    /// What they take at least on an idle network, all together.
+    pub ideal: Span,
+}
+
+impl JointKind {
+    /// How long they waited for the last rank, in the mean and in seconds; `None` where none is done.
+    pub fn late_mean(&self) -> Option<f64> {
+        self.mean(self.late)
+    }
+
+    /// How long they took then, in the mean and in seconds; `None` where none is done.
+    pub fn time_mean(&self) -> Option<f64> {
+        self.mean(self.time)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
+    fn mean(&self, all: Span) -> Option<f64> {
+        (self.done > 0).then(|| all.as_secs_f64() / self.done as f64)
+    }
+
+    /// What each rank must send at least over all their times, the bus bandwidth of NCCL's tests.
+    pub fn bus_bps(&self) -> Option<f64> {
+        (self.ranks > 1).then_some(())?;
+        Some(per_second(self.bytes, self.time)? * self.operation.bus_factor(self.ranks).as_f64())
+    }
+
+    /// Their times over what they take at least.
+    pub fn over_ideal(&self) -> Option<f64> {
+        over(self.time, self.ideal)
+    }
+}
+
+/// When a collective of a schedule was begun and done; [`Instant::NEVER`] stands for what was not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JointTimes {
+    /// When the first rank began.
+    pub first_begin: Instant,
+    /// When the last did that has begun.
+    pub last_begin: Instant,
+    /// When the first rank was done.
+    pub first_end: Instant,
+    /// When the last was that is done.
+    pub last_end: Instant,
+    /// How many have begun.
+    pub begun: u32,
+    /// How many are done.
+    pub done: u32,
+}
+
+impl Default for JointTimes {
+    /// One that no rank has begun.
+    fn default() -> Self {
+        let never = Instant::NEVER;
+        Self { first_begin: never, last_begin: never, first_end: never, last_end: never, begun: 0, done: 0 }
+    }
+}
+
+impl JointTimes {
+    /// A rank begins.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.first_begin = self.first_begin.min(now);
+        self.last_begin = now;
+        self.begun += 1;
+    }
+
+    /// A rank is done.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.first_end = self.first_end.min(now);
+        self.last_end = now;
+        self.done += 1;
+    }
 }
 
 /// When what happened to an operation; [`Instant::NEVER`] stands for what did not.
@@ -36,7 +187,7 @@ pub struct OperationTimes {
     pub began: Instant,
     /// When its CPU was done with it.
     pub left: Instant,
-    /// When the message of a send had come.
+    /// When the message of a send had come, or a collective was done at the rank.
     pub came: Instant,
 }
 
@@ -91,7 +242,10 @@ pub struct CriticalPath {
     /// Messages on their way, from when they were posted: behind others of their queue pair, through the network, and where a send was
     /// done with its acknowledgement, until that came.
     pub messages: Span,
-    /// How long all of those would have been on their way on an idle network, one after the other.
+    /// Collectives, from when the rank began that the end goes back to.
+    pub collectives: Span,
+    /// How long all those messages would have been on their way on an idle network, one after the other, and what these collectives take there
+    /// at least.
     pub ideal: Span,
     /// Its links, in the order of time; such as took no time are left out, but for messages.
     pub links: Vec<PathLink>,
@@ -106,7 +260,7 @@ pub struct PathLink {
     pub from: Instant,
     /// When it was over.
     pub to: Instant,
-    /// The rank that did it; of a message the one that sent it.
+    /// The rank that did it; of a message the one that sent it, of a collective the one whose beginning the end goes back to.
     pub rank: u32,
     /// The operation, counted from 0 in its rank; of a message its send.
     pub operation: u32,
@@ -114,7 +268,7 @@ pub struct PathLink {
     pub does: Does,
     /// Of a message the queue pair that it went by, of its table's; `None` of one that a rank sent to itself.
     pub line: Option<u32>,
-    /// Of a message how long it takes on an idle network.
+    /// Of a message or a collective how long it takes on an idle network.
     pub ideal: Span,
 }
 
@@ -129,6 +283,8 @@ pub enum LinkKind {
     Message,
     /// A message, until it had been acknowledged.
     Acknowledged,
+    /// A collective, from when the rank began that its end goes back to, by way of messages each of which waited for the one before it.
+    Collective,
 }
 
 impl LinkKind {
@@ -139,6 +295,7 @@ impl LinkKind {
             Self::Overhead => "overhead",
             Self::Message => "message",
             Self::Acknowledged => "acknowledged",
+            Self::Collective => "collective",
         }
     }
 
@@ -149,18 +306,72 @@ impl LinkKind {
 }
 
 impl CriticalPath {
+    /// The time of messages and collectives.
+    pub fn on_the_way(&self) -> Span {
+        self.messages + self.collectives
+    }
+
+    /// How many collectives.
+    pub fn joint_count(&self) -> usize {
+        self.links.iter().filter(|link| link.kind == LinkKind::Collective).count()
+    }
+
     /// How many messages.
     pub fn count(&self) -> usize {
         self.links.iter().filter(|link| link.kind.is_message()).count()
     }
 
-    /// The time of the messages over that on an idle network; `None` where there were none.
+    /// The time of the messages and collectives over that on an idle network; `None` where there were none.
     pub fn over_ideal(&self) -> Option<f64> {
-        (!self.ideal.is_zero()).then(|| self.messages.as_secs_f64() / self.ideal.as_secs_f64())
+        over(self.on_the_way(), self.ideal)
     }
 }
 
 impl GoalResult {
+    /// What an operation of a rank is called; empty where the file does not call it anything.
+    pub fn label(&self, rank: u32, operation: u32) -> &str {
+        self.schedule.ranks.get(rank as usize).map_or("", |rank| rank.label(operation))
+    }
+
+    /// What a collective is called by the first of its ranks.
+    pub fn label_of(&self, it: &JointResult) -> &str {
+        self.label(it.first.0, it.first.1)
+    }
+
+    /// The collectives by what they do, how, and among how many ranks; in the order in which the first of each stands.
+    pub fn joint_kinds(&self) -> Vec<JointKind> {
+        let mut kinds: Vec<JointKind> = Vec::new();
+        for it in &self.joint {
+            let new = JointKind {
+                operation: it.operation,
+                algorithm: it.algorithm,
+                ranks: it.ranks,
+                count: 0,
+                done: 0,
+                bytes: 0,
+                late: Span::ZERO,
+                time: Span::ZERO,
+                ideal: Span::ZERO,
+            };
+            let alike = |kind: &JointKind| {
+                (kind.operation, kind.algorithm, kind.ranks) == (it.operation, it.algorithm, it.ranks)
+            };
+            let place = kinds.iter().position(alike).unwrap_or_else(|| {
+                kinds.push(new);
+                kinds.len() - 1
+            });
+            let kind = &mut kinds[place];
+            kind.count += 1;
+            let Some(time) = it.time() else { continue };
+            kind.done += 1;
+            kind.bytes = kind.bytes.saturating_add(it.size);
+            kind.late += it.times.last_begin.since(it.times.first_begin);
+            kind.time += time;
+            kind.ideal += it.ideal.unwrap_or_default();
+        }
+        kinds
+    }
+
     /// How long it took, in seconds; `None` where it was not done.
     pub fn seconds(&self) -> Option<f64> {
         self.path.as_ref().map(|path| path.time.as_secs_f64())

@@ -125,7 +125,7 @@ pub static TOP: Section = section(
 );
 
 /// All of them, in the order of the guide.
-pub static SECTIONS: [&Section; 47] = [
+pub static SECTIONS: [&Section; 48] = [
     &TOP,
     &TOPOLOGY,
     &GRAPH,
@@ -154,6 +154,7 @@ pub static SECTIONS: [&Section; 47] = [
     &CLOSED_LOOP,
     &COLLECTIVE,
     &GOAL,
+    &GOAL_ALGORITHM,
     &RPC,
     &INCAST,
     &PERMUTATION,

@@ -9,7 +9,6 @@ use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Ratio, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
-mod awaits;
 mod pxn;
 mod schedule;
 pub mod tree;
@@ -342,6 +341,9 @@ impl Collective {
         for chunk in 0..self.chunks {
             *sizes.entry(share(channel, self.chunks, chunk)).or_default() += 1;
         }
+        if let Some(octets) = self.octets_of_ring(&schedule, &sizes) {
+            return octets;
+        }
         let mut octets = vec![0; schedule.edges() as usize];
         for rank in 0..schedule.ranks() {
             for message in (0..schedule.steps()).filter_map(|step| schedule.message(rank, step)) {
@@ -351,6 +353,28 @@ impl Collective {
             }
         }
         octets
+    }
+
+    /// The same of a ring that ends where it begins, whose steps are as many as its ranks: in half of an all-reduce, or in all of another operation,
+    /// all shards but one go by each queue pair.
+    fn octets_of_ring(&self, schedule: &Schedule, sizes: &BTreeMap<u64, u64>) -> Option<Vec<u64>> {
+        // Of the shards of a rank and of the one behind it, which stay.
+        let (own, next) = match (self.algorithm, self.operation) {
+            (Algorithm::Ring, Operation::AllReduce) => (1, 1),
+            (Algorithm::Ring, Operation::ReduceScatter) => (1, 0),
+            (Algorithm::Ring, Operation::AllGather) => (0, 1),
+            _ => return None,
+        };
+        let ranks = schedule.ranks();
+        let of_rank = |rank: u32| {
+            let of = |(size, count): (&u64, &u64)| {
+                let (own_shard, next_shard) =
+                    (share(*size, ranks, rank), share(*size, ranks, (rank + 1) % ranks));
+                ((own + next) * size - own * own_shard - next * next_shard) * count
+            };
+            sizes.iter().map(of).sum()
+        };
+        Some((0..ranks).map(of_rank).collect())
     }
 
     /// Octets of a message of a chunk of a channel.

@@ -82,6 +82,28 @@ impl Simulation<'_> {
             }
             result.replays = driver.goals.replay(result.table, &mut trip);
         }
+        for result in &mut results {
+            let Traffic::Goal(spec) = &self.scenario.traffic[result.table] else { continue };
+            let ends = driver.goals.ends(result.table);
+            // Those of one kind of a group and of one size take the same.
+            let mut known = BTreeMap::new();
+            for (number, joint) in (0..).zip(&mut result.joint) {
+                let Some((place, way)) = spec.way(number) else { continue };
+                joint.ideal = Some(*known.entry((place, joint.size)).or_insert_with(|| {
+                    let one = way.of_size(joint.size);
+                    let ends = &ends[way.line(0, 0) as usize..][..one.queue_pairs() as usize];
+                    ideal(&mut self.paths, net, &driver.profiles, &one, ends)
+                }));
+            }
+            let Some(path) = &mut result.path else { continue };
+            for link in &mut path.links {
+                let Does::Collective { number, .. } = link.does else { continue };
+                if link.kind == LinkKind::Collective {
+                    link.ideal = result.joint[number as usize].ideal.unwrap_or_default();
+                    path.ideal += link.ideal;
+                }
+            }
+        }
         results
     }
 }

@@ -1,8 +1,9 @@
 //! The schedule, as text.
 
-use super::joint::{Joint, Part};
-use super::plans::{Going, Plan, Plans};
+use super::joint::Joint;
 use super::steps::{Cpu, Does, Step, Steps};
+use crate::traffic::collective::Operation;
+use crate::traffic::goal::write_ranks;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
@@ -10,128 +11,91 @@ use std::fmt::{self, Write as _};
 const TEXT_MAX: usize = 1 << 30;
 
 /// Writes what all ranks do behind `head`; `None` where it is longer than a file may be.
-pub(super) fn write(head: &str, traces: &[Steps], joint: &Joint, plans: &mut Plans) -> Option<String> {
+pub(super) fn write(head: &str, traces: &[Steps], joint: &Joint) -> Option<String> {
     let mut text = head.to_owned();
     let _ = writeln!(text, "num_ranks {}", traces.len());
+    for (number, group) in joint.groups.iter().enumerate() {
+        let _ = write!(text, "group {number}:");
+        let _ = write_ranks(&mut text, &group.members);
+        let name = group.name.replace(char::is_control, " ");
+        let _ = writeln!(text, "{}{name}", if name.is_empty() { "" } else { " // " });
+    }
     for (rank, trace) in traces.iter().enumerate() {
         let _ = writeln!(text, "\nrank {rank} {{");
-        for (place, step) in (0..).zip(&trace.steps) {
-            write_step(&mut text, trace, step, joint, joint.parts[rank].get(&place), plans);
-            if text.len() > TEXT_MAX {
-                return None;
-            }
+        // How many collectives of each group have been written.
+        let mut written = BTreeMap::new();
+        for place in (0..).take(trace.steps.len()) {
+            let Some(&group) = joint.of[rank].get(&place) else {
+                write_step(&mut text, trace, place, None);
+                continue;
+            };
+            // Those of a group stand in the order in which they can be done, which is not that of their numbers always.
+            let order = &joint.order[rank][&group];
+            let count: &mut usize = written.entry(group).or_default();
+            let before = count.checked_sub(1).map(|before| order[before]);
+            let part = Part { group, members: joint.groups[group].members.len(), before };
+            write_step(&mut text, trace, order[*count], Some(part));
+            *count += 1;
         }
         text.push_str("}\n");
+        if text.len() > TEXT_MAX {
+            return None;
+        }
     }
-    (text.len() <= TEXT_MAX).then_some(text)
+    Some(text)
 }
 
-/// Of a collective, `b` behind the number of its node is where it begins, and the number alone where it is done.
-fn write_step(
-    text: &mut String,
-    trace: &Steps,
-    step: &Step,
-    joint: &Joint,
-    part: Option<&Part>,
-    plans: &mut Plans,
-) {
-    let id = step.id;
+/// What a rank's part in a collective is.
+struct Part {
+    group: usize,
+    members: usize,
+    /// The place of the step that is the group's collective before this one.
+    before: Option<u32>,
+}
+
+fn write_step(text: &mut String, trace: &Steps, place: u32, part: Option<Part>) {
+    let step = &trace.steps[place as usize];
+    let label = Label(step);
     let (messages, marks) = (Cpu::Messages as u8, Cpu::Marks as u8);
-    let name = Name(&step.name);
-    let mut first = format!("n{id}");
-    match (&step.does, part) {
-        (Does::Calc { nanos, cpu }, _) => _ = writeln!(text, "n{id}: calc {nanos} cpu {}{name}", *cpu as u8),
+    let _ = match (&step.does, &part) {
+        (Does::Calc { nanos, cpu }, _) => writeln!(text, "{label}: calc {nanos} cpu {}", *cpu as u8),
         (Does::Send { to, tag, size }, _) => {
-            let _ = writeln!(text, "n{id}: send {size}b to {to} tag {tag} cpu {messages}{name}");
+            writeln!(text, "{label}: send {size}b to {to} tag {tag} cpu {messages}")
         }
         (Does::Receive { from, tag, size }, _) => {
-            let _ = writeln!(text, "n{id}: recv {size}b from {from} tag {tag} cpu {messages}{name}");
+            writeln!(text, "{label}: recv {size}b from {from} tag {tag} cpu {messages}")
         }
-        (&Does::Collective { operation, size, .. }, Some(part)) => {
-            let group = &joint.groups[part.group];
-            // A rank by itself has no plan, as it has nobody to send to.
-            let plan = plans.get(operation, group.standing, size);
-            if plan.is_some() {
-                first.push('b');
-            }
-            let _ = writeln!(text, "{first}: calc 0 cpu {marks}{name}");
-            if let Some(plan) = plan {
-                write_messages(text, id, plan, part, &group.members, group.tag);
-            }
-            if let Some(before) = part.before {
-                let _ = writeln!(text, "{first} requires n{}", trace.steps[before as usize].id);
-            }
+        (Does::Collective { operation, size, .. }, Some(part)) => {
+            let (name, size) = (operation.name(), whole(*operation, part.members, *size));
+            writeln!(text, "{label}: {name} {size}b group {} cpu {messages}", part.group)
         }
-        (Does::Nothing | Does::Collective { .. }, _) => {
-            let _ = writeln!(text, "n{id}: calc 0 cpu {marks}{name}");
-        }
-    }
-    for &needed in &step.needs {
-        let _ = writeln!(text, "{first} requires n{}", trace.steps[needed as usize].id);
+        (Does::Nothing | Does::Collective { .. }, _) => writeln!(text, "{label}: calc 0 cpu {marks}"),
+    };
+    for needed in step.needs.iter().copied().chain(part.and_then(|part| part.before)) {
+        let _ = writeln!(text, "{label} requires {}", Label(&trace.steps[needed as usize]));
     }
 }
 
-/// A node's name as a comment, or as much of it as helps.
-struct Name<'a>(&'a str);
+/// Nodes of an all-gather have what goes in, as those of ASTRA-sim; its algorithms count what comes out.
+fn whole(operation: Operation, ranks: usize, size: u64) -> u64 {
+    let times = if operation == Operation::AllGather { ranks as u64 } else { 1 };
+    size.saturating_mul(times)
+}
 
-impl fmt::Display for Name<'_> {
+/// A node's name, as far as tools for such schedules take it in a label, or as much of it as helps, and its number.
+struct Label<'a>(&'a Step);
+
+impl fmt::Display for Label<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return Ok(());
+        let Step { id, name, .. } = self.0;
+        // They begin with a letter.
+        let name = name.trim_start_matches(|it: char| !it.is_ascii_alphabetic());
+        for it in name.chars().take(60) {
+            f.write_char(if it.is_ascii_alphanumeric() { it } else { '_' })?;
         }
-        f.write_str(" // ")?;
-        self.0.chars().take(60).try_for_each(|it| f.write_char(if it.is_control() { ' ' } else { it }))
-    }
-}
-
-/// What a rank sends and receives, and that it is done when all has come and all has been sent off, as NCCL has it: data are copied to buffers
-/// of its own first.
-fn write_messages(text: &mut String, id: u64, plan: &Plan, part: &Part, members: &[u32], first_tag: u32) {
-    let cpu = Cpu::Messages as u8;
-    let (parts, chunks) = (plan.parts(), plan.chunks());
-    let tag = |step: u32, number: u32| first_tag + step * parts + number;
-    // Of each channel who stands at the rank's place, and the numbers of its parts.
-    let channels =
-        || (0..plan.channels()).map(|it| (it, plan.place_of(it, part.rank), it * chunks..(it + 1) * chunks));
-    for (channel, place, numbers) in channels() {
-        let member = |place: u32| members[plan.rank_at(channel, place) as usize];
-        let mut awaits = BTreeMap::<u32, Vec<u32>>::new();
-        for (sent, comes) in plan.awaits(place) {
-            awaits.entry(sent).or_default().push(comes);
+        if !name.is_empty() {
+            f.write_char('_')?;
         }
-        for Going { step, to } in plan.goes(place) {
-            let waits = awaits.remove(&step).unwrap_or_default();
-            for number in numbers.clone() {
-                let (size, tag, to) = (plan.octets(place, step, number), tag(step, number), member(to));
-                let _ = writeln!(text, "n{id}s{step}_{number}: send {size}b to {to} tag {tag} cpu {cpu}");
-                if waits.is_empty() {
-                    let _ = writeln!(text, "n{id}s{step}_{number} requires n{id}b");
-                }
-                for other in &waits {
-                    let _ = writeln!(text, "n{id}s{step}_{number} requires n{id}r{other}_{number}");
-                }
-            }
-        }
-        for coming in plan.comes(place) {
-            let (step, from) = (coming.step, member(coming.from));
-            for number in numbers.clone() {
-                let (size, tag) = (plan.octets(coming.from, step, number), tag(step, number));
-                let _ = writeln!(text, "n{id}r{step}_{number}: recv {size}b from {from} tag {tag} cpu {cpu}");
-                let _ = writeln!(text, "n{id}r{step}_{number} requires n{id}b");
-            }
-        }
-    }
-    let _ = writeln!(text, "n{id}: calc 0 cpu {}", Cpu::Marks as u8);
-    for (_, place, numbers) in channels() {
-        for coming in plan.comes(place) {
-            for number in numbers.clone() {
-                let _ = writeln!(text, "n{id} requires n{id}r{}_{number}", coming.step);
-            }
-        }
-        for going in plan.goes(place) {
-            for number in numbers.clone() {
-                let _ = writeln!(text, "n{id} irequires n{id}s{}_{number}", going.step);
-            }
-        }
+        write!(f, "n{id}")
     }
 }

@@ -4,7 +4,8 @@ use super::by_table::{self, Figure, Kind};
 use super::page::{Cell, Section, Table, Unit};
 use super::{Run, named};
 use crate::batch::Names;
-use crate::results::{CriticalPath, GoalRank, GoalResult, Replays, Results};
+use crate::results::{CriticalPath, GoalRank, GoalResult, JointKind, Replays, Results};
+use crate::traffic::Algorithm;
 use roci_units::Span;
 
 const FIGURES: [(&str, Unit); 15] = [
@@ -42,7 +43,7 @@ fn figures(it: &GoalResult) -> [Cell; 15] {
         of_path(|path| path.late.as_secs_f64()),
         of_path(|path| path.computed.as_secs_f64()),
         of_path(|path| path.overhead.as_secs_f64()),
-        of_path(|path| path.messages.as_secs_f64()),
+        of_path(|path| path.on_the_way().as_secs_f64()),
         it.path.as_ref().and_then(CriticalPath::over_ideal).into(),
         of_replay(|replays| replays.links),
         it.over_links().into(),
@@ -60,7 +61,7 @@ const KIND: Kind<GoalResult, 15> = Kind {
 };
 
 const NOTE: &str = "The time is that of a chain in which each operation waited for the one before it: a rank that began late, calculation, what CPUs \
-                    had to do with messages, and messages on their way, over what these would have taken on an idle network. Behind these: how long \
+                    had to do with messages, and messages and collectives on their way, over what these would have taken on an idle network. Behind these: how long \
                     the schedule takes over a fabric that holds nothing up, where messages share the links of the NICs at both ends alone; where \
                     each message takes what it takes alone; and where it takes no time.";
 
@@ -77,6 +78,55 @@ pub(super) fn of_run(results: &Results) -> Section {
     };
     let columns = std::iter::once(("schedule", Unit::Text)).chain(FIGURES);
     section(columns.collect(), results.goals.iter().map(row).collect())
+}
+
+/// The collectives of all schedules of one run, by what they do.
+pub(super) fn collectives(results: &Results) -> Section {
+    let of_goal = |goal: &GoalResult| -> Vec<Vec<Cell>> {
+        let name = results.traffic[goal.table].name.as_str();
+        let row = |it: JointKind| {
+            vec![
+                name.into(),
+                it.operation.name().into(),
+                it.algorithm.map_or("", Algorithm::name).into(),
+                it.ranks.into(),
+                it.count.into(),
+                (it.count - it.done).into(),
+                it.bytes.into(),
+                it.late_mean().into(),
+                it.time_mean().into(),
+                it.bus_bps().into(),
+                it.over_ideal().into(),
+            ]
+        };
+        goal.joint_kinds().into_iter().map(row).collect()
+    };
+    let rows: Vec<Vec<Cell>> = results.goals.iter().flat_map(of_goal).collect();
+    if rows.is_empty() {
+        return Section::default();
+    }
+    Section {
+        title: "Collectives of schedules",
+        note: "Means over all of a kind: from when the first rank began to when the last did, from then until the last was done, what each rank \
+               must send at least over that time (the bus bandwidth of NCCL's tests), and the time over what it takes at least on an idle network.".into(),
+        table: Some(Table {
+            columns: vec![
+                ("schedule", Unit::Text),
+                ("operation", Unit::Text),
+                ("algorithm", Unit::Text),
+                ("ranks", Unit::Count),
+                ("count", Unit::Count),
+                ("not done", Unit::Count),
+                ("octets", Unit::Bytes),
+                ("until all began", Unit::Time),
+                ("time", Unit::Time),
+                ("busbw", Unit::Rate),
+                ("over ideal", Unit::Factor),
+            ],
+            rows,
+        }),
+        ..Section::default()
+    }
 }
 
 /// Those of several.
@@ -108,10 +158,11 @@ pub(super) fn csv_columns(runs: &[Run<'_>]) -> Vec<(String, Vec<Cell>)> {
 }
 
 /// What `comparison.csv` has of a schedule.
-const CSV: [Figure<GoalResult>; 5] = [
+const CSV: [Figure<GoalResult>; 6] = [
     ("goal_s", |it| it.seconds().into()),
     ("goal_computed_s", |it| it.path.as_ref().map(|path| path.computed.as_secs_f64()).into()),
     ("goal_messages_s", |it| it.path.as_ref().map(|path| path.messages.as_secs_f64()).into()),
+    ("goal_collectives_s", |it| it.path.as_ref().map(|path| path.collectives.as_secs_f64()).into()),
     ("goal_over_ideal", |it| it.path.as_ref().and_then(CriticalPath::over_ideal).into()),
     ("goal_over_links", |it| it.over_links().into()),
 ];
@@ -135,14 +186,13 @@ mod tests {
         let csv = csv_of_runs(&runs);
         let mut lines = csv.lines();
         assert!(
-            lines
-                .next()
-                .unwrap()
-                .ends_with(",goal_s,goal_computed_s,goal_messages_s,goal_over_ideal,goal_over_links"),
+            lines.next().unwrap().ends_with(
+                ",goal_s,goal_computed_s,goal_messages_s,goal_collectives_s,goal_over_ideal,goal_over_links"
+            ),
             "{csv}"
         );
-        assert!(lines.next().unwrap().ends_with(",0.0001,0.00005,0.00004,2,1.25"), "{csv}");
-        assert!(lines.next().unwrap().ends_with(",,,,,"), "{csv}");
+        assert!(lines.next().unwrap().ends_with(",0.0001,0.00005,0.00004,0,2,1.25"), "{csv}");
+        assert!(lines.next().unwrap().ends_with(",,,,,,"), "{csv}");
         assert!(!csv_of_runs(&runs[1..]).contains("goal_s"));
     }
 }

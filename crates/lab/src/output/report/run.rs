@@ -32,6 +32,7 @@ pub(crate) fn page(results: &Results) -> Page {
     sections.extend([
         collectives::of_run(results),
         goals::of_run(results),
+        goals::collectives(results),
         rpcs::of_run(results, &readings),
         faults::of_run(results),
         completion(results),

@@ -295,6 +295,30 @@ pub static GOAL: Section = section(
             "What has a queue pair of its own, on which messages go one behind the other: each pair of ranks that send, or each of their tags.",
         ),
         key(
+            "algorithm",
+            "an algorithm of `kind = \"collective\"`, or a table of one for each operation, such as `{ all-reduce = \"tree\" }`",
+            "`\"ring\"`; of `all-to-all` `\"direct\"`",
+            "How collectives are done. One for all holds for the operations that have it; `pxn` among ranks of which each has its own server is `direct`.",
+        ),
+        key(
+            "channels",
+            "a whole number, 1 to 256",
+            "1; of rings and trees `ranks_per_server`",
+            "Parallel copies of each collective, as of `kind = \"collective\"`.",
+        ),
+        key(
+            "chunks",
+            "a whole number, 1 to 16384",
+            "1",
+            "Into how many parts the data of each channel are cut that go their way by themselves.",
+        ),
+        key(
+            "ranks_per_server",
+            COUNT,
+            "as many as share a server of `topology.kind = \"rails\"` where ranks have the first hosts in order, else 1",
+            "So many ranks in a row share a server, of the schedule and not of a group: of one whose ranks stand on each server alike, collectives know it.",
+        ),
+        key(
             "replays",
             "true or false",
             "`true`",
@@ -303,6 +327,33 @@ pub static GOAL: Section = section(
         key("start", DELAY, "`\"0s\"`", "When the ranks begin."),
         key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority of its data."),
         key("control", "as `transport.control`", "`transport.control`", "Its congestion control."),
+    ],
+);
+
+/// The algorithms of a schedule's collectives.
+pub static GOAL_ALGORITHM: Section = section(
+    "traffic.goal.algorithm",
+    &[
+        key(
+            "all-reduce",
+            "`\"ring\"`, `\"halving-doubling\"` or `\"tree\"`",
+            "`\"ring\"`",
+            "That of all-reduces.",
+        ),
+        key(
+            "reduce-scatter",
+            "`\"ring\"`, `\"halving-doubling\"` or `\"direct\"`",
+            "`\"ring\"`",
+            "That of reduce-scatters.",
+        ),
+        key(
+            "all-gather",
+            "`\"ring\"`, `\"halving-doubling\"` or `\"direct\"`",
+            "`\"ring\"`",
+            "That of all-gathers.",
+        ),
+        key("all-to-all", "`\"direct\"` or `\"pxn\"`", "`\"direct\"`", "That of all-to-alls."),
+        key("broadcast", "`\"ring\"`", "`\"ring\"`", "That of broadcasts."),
     ],
 );
 

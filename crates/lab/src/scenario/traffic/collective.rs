@@ -19,7 +19,7 @@ const OPERATIONS: [(&str, Operation); 5] = [
     ("broadcast", Operation::Broadcast),
 ];
 
-const ALGORITHMS: [(&str, Algorithm); 5] = [
+pub(super) const ALGORITHMS: [(&str, Algorithm); 5] = [
     ("ring", Algorithm::Ring),
     ("halving-doubling", Algorithm::HalvingDoubling),
     ("tree", Algorithm::Tree),

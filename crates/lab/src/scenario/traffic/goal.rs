@@ -1,14 +1,17 @@
 //! `kind = "goal"`.
 
-use super::super::file;
 use super::super::read::Table;
 use super::super::source::ScenarioError;
 use super::super::topology::split;
+use super::super::tree::Kind;
+use super::super::{file, keys};
 use super::Reading;
-use super::collective::PLACEMENTS;
-use crate::traffic::goal::{Goal, PlacementError, Schedule};
+use super::collective::{ALGORITHMS, PLACEMENTS};
+use crate::traffic::collective::{Algorithm, CHUNKS_MAX, Operation};
+use crate::traffic::goal::{Goal, How, PlacementError, Schedule};
 use crate::traffic::spec::{Common, Op, Traffic};
 use roci_fabric::packet::HostId;
+use std::collections::BTreeMap;
 
 /// What has queue pairs of its own between two ranks.
 const QUEUE_PAIRS: [(&str, bool); 2] = [("pair", false), ("tag", true)];
@@ -50,8 +53,45 @@ impl Reading<'_> {
         goal.eager = table.bytes("eager", 0..=u64::MAX)?.unwrap_or(goal.eager);
         goal.replays = table.flag("replays")?.unwrap_or(goal.replays);
         goal.start = self.start(table)?;
+        let usual = self.names.per_server().filter(|_| listed.is_none() && !goal.shuffled);
+        let how = How {
+            algorithms: algorithms(table, &goal.schedule)?,
+            channels: table.count("channels", 1..=256)?,
+            chunks: table.count("chunks", 1..=CHUNKS_MAX)?.unwrap_or(1),
+            per_server: table.count("ranks_per_server", 1..=65_535)?.or(usual).unwrap_or(1),
+        };
+        goal.set_how(&how).map_err(|error| {
+            let (message, remedy) = split(&error.to_string());
+            table.refuse(error.key, format!("{}: {message}", name.value), remedy)
+        })?;
         Ok(Traffic::Goal(goal))
     }
+}
+
+/// The algorithms that a table names: one for all operations that have it, or one for each.
+fn algorithms(
+    table: Table<'_>,
+    schedule: &Schedule,
+) -> Result<BTreeMap<&'static str, Algorithm>, ScenarioError> {
+    let mut algorithms = BTreeMap::new();
+    let has = |operation: Operation| move |(_, it): &(&str, Algorithm)| operation.algorithms().contains(it);
+    if !matches!(table.get("algorithm").map(|node| &node.kind), Some(Kind::Table(_))) {
+        let Some(one) = table.word("algorithm", &ALGORITHMS)? else { return Ok(algorithms) };
+        let with = Operation::ALL.into_iter().filter(|operation| operation.algorithms().contains(&one));
+        algorithms.extend(with.map(|operation| (operation.name(), one)));
+        let occurs = |name: &str| schedule.joint.iter().any(|it| it.operation.name() == name);
+        if !algorithms.keys().any(|name| occurs(name)) {
+            let message = format!("no collective of the schedule has the algorithm `{}`", one.name());
+            return Err(table.refuse("algorithm", message, "name one for each operation, or leave it out"));
+        }
+    } else if let Some(each) = table.table("algorithm", &keys::GOAL_ALGORITHM)? {
+        for operation in Operation::ALL {
+            let words: Vec<_> = ALGORITHMS.into_iter().filter(has(operation)).collect();
+            algorithms
+                .extend(each.word(operation.name(), &words)?.map(|algorithm| (operation.name(), algorithm)));
+        }
+    }
+    Ok(algorithms)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 //! | of each operation: how many it waits for, its kind (1 send, 2 receive, 3 calculate), peer, size, tag, CPU, NIC; how many wait for its end, and the first of them in the list; how many for its beginning, and the first | 4, 1, 4, 8, 4, 1, 1, 4, 4, 4, 4 |
 //! | the list of who waits | 4 each |
 
+use super::labels::Labels;
 use super::{Does, GoalError, OPERATIONS_MAX, Operation, RANKS_MAX, Rank, Schedule};
 
 const COOKIE: u64 = 4223;
@@ -76,7 +77,7 @@ fn read_ranks(octets: &[u8]) -> Result<Schedule, GoalError> {
         left = left.checked_sub(of_rank.len()).ok_or_else(|| broken("ranks lie in one place"))?;
         read_rank(Numbers(of_rank))
     });
-    Ok(Schedule { ranks: ranks.collect::<Result<_, _>>()? })
+    Ok(Schedule { ranks: ranks.collect::<Result<_, _>>()?, ..Schedule::default() })
 }
 
 fn read_rank(mut numbers: Numbers<'_>) -> Result<Rank, GoalError> {
@@ -127,5 +128,5 @@ fn read_rank(mut numbers: Numbers<'_>) -> Result<Rank, GoalError> {
             }
         }
     }
-    Ok(Rank::new(operations, &edges))
+    Ok(Rank::new(operations, &edges, Labels::default()))
 }

@@ -1,6 +1,7 @@
 //! Whether a schedule can come to its end, as far as can be told before it runs: ranks may still wait for one another in a circle.
 
 use super::{Does, GoalError, MESSAGE_MAX, Rank, Schedule};
+use crate::traffic::collective::Operation;
 use std::collections::BTreeMap;
 
 /// The first thing that is wrong.
@@ -11,21 +12,86 @@ pub(super) fn check(schedule: &Schedule) -> Result<(), GoalError> {
             let (peer, size) = match it.does {
                 Does::Send { to, size, .. } => (Some(to), size),
                 Does::Recv { from, size, .. } => (from, size),
-                Does::Calc(_) => continue,
+                Does::Calc(_) | Does::Collective { .. } => continue,
             };
             if let Some(peer) = peer.filter(|peer| *peer >= ranks) {
-                return Err(GoalError::NoRank { rank, operation, does: it.does.to_string(), peer, ranks });
+                let does = schedule.words(rank, operation);
+                return Err(GoalError::NoRank { rank, operation, does, peer, ranks });
             }
             if size > MESSAGE_MAX {
-                return Err(GoalError::TooLong { rank, operation, does: it.does.to_string() });
+                return Err(GoalError::TooLong { rank, operation, does: schedule.words(rank, operation) });
             }
         }
         if let Some(operation) = never_begins(of_rank) {
-            let does = of_rank.operations()[operation as usize].does.to_string();
-            return Err(GoalError::Cycle { rank, operation, does });
+            return Err(GoalError::Cycle { rank, operation, does: schedule.words(rank, operation) });
         }
     }
+    if let Some(circle) = circle(schedule) {
+        return Err(circle);
+    }
     all_are_sent(schedule)
+}
+
+/// Collectives that wait for one another, where messages come at once: each is done when all of its ranks have begun it, but for broadcasts, of
+/// which the first ranks may be done before the last begin.
+fn circle(schedule: &Schedule) -> Option<GoalError> {
+    if schedule.joint.is_empty() {
+        return None;
+    }
+    let mut needs: Vec<Vec<u32>> = Vec::with_capacity(schedule.ranks.len());
+    // Operations that may begin, and of each collective those that have.
+    let mut open = Vec::new();
+    let mut begun: Vec<Vec<(u32, u32)>> = vec![Vec::new(); schedule.joint.len()];
+    for (rank, it) in (0u32..).zip(&schedule.ranks) {
+        let of_rank: Vec<u32> = it.operations().iter().map(|operation| operation.needs).collect();
+        open.extend((0u32..).zip(&of_rank).filter(|(_, needs)| **needs == 0).map(|(it, _)| (rank, it)));
+        needs.push(of_rank);
+    }
+    let members = |number: u32| &schedule.groups[schedule.joint[number as usize].group as usize].ranks;
+    let mut done = Vec::new();
+    while let Some((rank, operation)) = open.pop() {
+        let does = schedule.ranks[rank as usize].operations()[operation as usize].does;
+        match does {
+            Does::Collective { operation: kind, number, .. } if kind != Operation::Broadcast => {
+                let begun = &mut begun[number as usize];
+                begun.push((rank, operation));
+                if begun.len() == members(number).len() {
+                    done.append(begun);
+                }
+            }
+            _ => done.push((rank, operation)),
+        }
+        // What waits for its beginning alone waits for the end of no collective.
+        let at_begin = matches!(does, Does::Collective { .. });
+        let mut release = |rank: u32, operation: u32, wanted: &dyn Fn(bool) -> bool| {
+            for edge in schedule.ranks[rank as usize].edges(operation).filter(|edge| wanted(edge.at_begin)) {
+                let needs = &mut needs[rank as usize][edge.to as usize];
+                *needs -= 1;
+                if *needs == 0 {
+                    open.push((rank, edge.to));
+                }
+            }
+        };
+        if at_begin {
+            release(rank, operation, &|at_begin| at_begin);
+        }
+        for (rank, operation) in done.drain(..) {
+            let does = schedule.ranks[rank as usize].operations()[operation as usize].does;
+            let is_joint = matches!(does, Does::Collective { .. });
+            release(rank, operation, &|at_begin| !is_joint || !at_begin);
+        }
+    }
+    let waits = |rank: u32| {
+        let of_rank = begun.iter().flatten().find(|(of, _)| *of == rank)?;
+        Some((of_rank.1, schedule.ranks[rank as usize].operations()[of_rank.1 as usize].does))
+    };
+    let rank = (0u32..).take(schedule.ranks.len()).find(|rank| waits(*rank).is_some())?;
+    let (operation, does) = waits(rank)?;
+    let Does::Collective { number, .. } = does else { return None };
+    let has_begun = |member: u32| begun[number as usize].iter().any(|(of, _)| *of == member);
+    let other = members(number).iter().copied().find(|member| !has_begun(*member))?;
+    let of_other = schedule.words(other, waits(other)?.0);
+    Some(GoalError::Circle { rank, operation, does: schedule.words(rank, operation), other, of_other })
 }
 
 /// The first operation that would not begin if all messages came at once.
@@ -54,7 +120,7 @@ fn all_are_sent(schedule: &Schedule) -> Result<(), GoalError> {
                 Does::Recv { from: Some(from), tag: Some(tag), .. } => {
                     counts.entry((rank, from, tag)).or_default()[1] += 1;
                 }
-                Does::Recv { .. } | Does::Calc(_) => {}
+                Does::Recv { .. } | Does::Calc(_) | Does::Collective { .. } => {}
             }
         }
     }

@@ -3,20 +3,33 @@
 //! GOAL (Group Operation Assembly Language; Hoefler, Siebert, Lumsdaine, ICPP 2009) is what LogGOPSim and ATLAHS make of traced
 //! applications, and what they simulate. Operations of a rank are `calc`, `send` and `recv`; `requires` has one begin when another is done,
 //! `irequires` when another has begun. Each is done by one CPU of its rank, which does one thing at a time; a stream of a GPU is such a CPU.
+//! Ours has one thing more: collectives of groups of ranks, as operations.
 //!
 //! | room | what it holds |
 //! | --- | --- |
 //! | `text` | the schedules that people write, and tools |
 //! | `binary` | those that LogGOPSim's `txt2bin` makes of them |
+//! | `groups` | process groups, and the collectives that they do |
+//! | `ways` | the queue pairs of these, and how they are done |
+//! | `labels` | what operations are called |
 //! | `check` | whether a schedule can come to its end |
 //! | `shared` | what scenarios have read of one file |
 
 mod binary;
 mod check;
+mod groups;
+mod labels;
 mod shared;
 mod text;
+mod ways;
 
+pub(crate) use groups::write_ranks;
+pub use groups::{Group, Joint};
+pub use ways::{How, Way, WayError};
+
+use super::collective::Operation as Collectively;
 use super::spec::Common;
+use labels::Labels;
 use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +66,17 @@ pub enum Does {
         /// Its octets, as the receiver has them. What is sent is what comes.
         size: u64,
     },
+    /// Takes part in a collective.
+    Collective {
+        /// What that does.
+        operation: Collectively,
+        /// Octets of a rank's data, as in [`Collective::size`](super::Collective::size).
+        size: u64,
+        /// The group, a place in [`Schedule::groups`].
+        group: u32,
+        /// Which one it is, a place in [`Schedule::joint`].
+        number: u32,
+    },
 }
 
 impl fmt::Display for Does {
@@ -65,6 +89,11 @@ impl fmt::Display for Does {
                 one_or_any(f, from)?;
                 f.write_str(" tag ")?;
                 one_or_any(f, tag)
+            }
+            Self::Collective { operation, size, group, .. } => {
+                write!(f, "{} {size}b", operation.name())?;
+                // The first is that of all ranks, and has no number.
+                group.checked_sub(1).map_or(Ok(()), |group| write!(f, " group {group}"))
             }
         }
     }
@@ -101,6 +130,7 @@ pub struct Edge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
     operations: Vec<Operation>,
+    labels: Labels,
     /// Who waits for each operation, one after the other; the highest bit is set of those that wait for its beginning.
     edges: Vec<u32>,
     /// Where those of each operation begin, and where the last end.
@@ -112,13 +142,13 @@ const AT_BEGIN: u32 = 1 << 31;
 impl Default for Rank {
     /// A rank that does nothing.
     fn default() -> Self {
-        Self::new(Vec::new(), &[])
+        Self::new(Vec::new(), &[], Labels::default())
     }
 }
 
 impl Rank {
     /// A rank with these operations; of each of `edges` the first waits for the second.
-    fn new(mut operations: Vec<Operation>, edges: &[(u32, u32, bool)]) -> Self {
+    fn new(mut operations: Vec<Operation>, edges: &[(u32, u32, bool)], labels: Labels) -> Self {
         let mut first = vec![0u32; operations.len() + 1];
         for &(waits, of, _) in edges {
             operations[waits as usize].needs += 1;
@@ -137,12 +167,17 @@ impl Rank {
                 *place += 1;
             }
         }
-        Self { operations, edges: sorted, first }
+        Self { operations, labels, edges: sorted, first }
     }
 
     /// Its operations, in the order of the file.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
+    }
+
+    /// What the file calls an operation; empty where it does not, or where there is none of this number.
+    pub fn label(&self, operation: u32) -> &str {
+        self.labels.get(operation)
     }
 
     /// What waits for operation `of`.
@@ -162,6 +197,10 @@ impl Rank {
 pub struct Schedule {
     /// Of each rank.
     pub ranks: Vec<Rank>,
+    /// The groups that do collectives: all ranks first, and then those of the file; empty where there are no collectives.
+    pub groups: Vec<Group>,
+    /// The collectives, in the order in which the first of their ranks has them.
+    pub joint: Vec<Joint>,
 }
 
 impl Schedule {
@@ -191,6 +230,16 @@ impl Schedule {
         self.ranks.iter().map(|rank| rank.operations.len() as u64).sum()
     }
 
+    /// What an operation does, behind what the file calls it if it does.
+    pub fn words(&self, rank: u32, operation: u32) -> String {
+        let Some(of) = self.ranks.get(rank as usize) else { return String::new() };
+        let does = of.operations.get(operation as usize).map_or_else(String::new, |it| it.does.to_string());
+        match of.label(operation) {
+            "" => does,
+            label => format!("{label}: {does}"),
+        }
+    }
+
     /// The ranks that send to one another, each way once; where `by_tag` is set for each tag once. In order, with what they carry.
     fn lines(&self, by_tag: bool) -> Vec<Line> {
         let mut lines = BTreeMap::<(u32, u32, u32), Line>::new();
@@ -201,17 +250,8 @@ impl Schedule {
                     continue;
                 }
                 let tag = if by_tag { tag } else { 0 };
-                let line = lines.entry((from, to, tag)).or_insert(Line {
-                    from,
-                    to,
-                    tag,
-                    messages: 0,
-                    octets: 0,
-                    longest: 0,
-                });
-                line.messages += 1;
-                line.octets += size;
-                line.longest = line.longest.max(size);
+                let line = lines.entry((from, to, tag)).or_insert(Line { tag, ..Line::empty(from, to) });
+                line.add(1, size, size);
             }
         }
         lines.into_values().collect()
@@ -228,11 +268,24 @@ pub struct Line {
     /// The tag, where tags have queue pairs of their own; else 0.
     pub tag: u32,
     /// How many messages.
-    pub messages: u32,
+    pub messages: u64,
     /// Octets of all of them.
     pub octets: u64,
     /// Octets of the longest.
     pub longest: u64,
+}
+
+impl Line {
+    const fn empty(from: u32, to: u32) -> Self {
+        Self { from, to, tag: 0, messages: 0, octets: 0, longest: 0 }
+    }
+
+    /// Adds messages, with the octets of all of them and of the longest.
+    fn add(&mut self, messages: u64, octets: u64, longest: u64) {
+        self.messages += messages;
+        self.octets = self.octets.saturating_add(octets);
+        self.longest = self.longest.max(longest);
+    }
 }
 
 /// A schedule whose ranks have hosts.
@@ -257,7 +310,13 @@ pub struct Goal {
     /// Priority and control. Its messages are WRITEs with immediate.
     pub common: Common,
     by_tag: bool,
+    /// Those of sends, and behind them those of collectives.
     lines: Arc<[Line]>,
+    /// How many of them are of sends.
+    of_sends: usize,
+    ways: Arc<[Way]>,
+    /// Of each collective the place of its way; of such as a rank does by itself there is none.
+    way_of: Arc<[Option<u32>]>,
 }
 
 impl Goal {
@@ -279,7 +338,7 @@ impl Goal {
         if let Some(&twice) = hosts.iter().find(|host| !seen.insert(host.0)) {
             return Err(PlacementError::TwoRanks(twice));
         }
-        let lines = schedule.lines(by_tag).into();
+        let lines = schedule.lines(by_tag);
         Ok(Self {
             schedule,
             hosts,
@@ -291,8 +350,33 @@ impl Goal {
             start: Instant::ZERO,
             common,
             by_tag,
-            lines,
+            of_sends: lines.len(),
+            lines: lines.into(),
+            ways: Arc::default(),
+            way_of: Arc::default(),
         })
+    }
+
+    /// Has collectives done in this way, which a schedule that has some needs before it can run.
+    ///
+    /// # Errors
+    /// When one cannot be done so.
+    pub fn set_how(&mut self, how: &How) -> Result<(), WayError> {
+        let mut lines = self.lines[..self.of_sends].to_vec();
+        let ways = ways::ways(&self.schedule, how, &mut lines)?;
+        let places: BTreeMap<(u32, &str), u32> =
+            ways.iter().map(|way| (way.group, way.operation().name())).zip(0..).collect();
+        let way_of = |it: &Joint| places.get(&(it.group, it.operation.name())).copied();
+        self.way_of = self.schedule.joint.iter().map(way_of).collect();
+        self.ways = ways.into();
+        self.lines = lines.into();
+        Ok(())
+    }
+
+    /// How a collective is done, and which of the ways that is; `None` of one that a rank does by itself.
+    pub fn way(&self, number: u32) -> Option<(u32, &Way)> {
+        let place = self.way_of.get(number as usize).copied().flatten()?;
+        Some((place, self.ways.get(place as usize)?))
     }
 
     /// Its queue pairs.
@@ -300,10 +384,16 @@ impl Goal {
         &self.lines
     }
 
+    /// Whether a queue pair is of collectives, and not of sends.
+    pub fn is_joint(&self, line: u32) -> bool {
+        line as usize >= self.of_sends
+    }
+
     /// The queue pair by which a message of this tag goes from one rank to another, both of which it has messages for.
     pub fn line(&self, from: u32, to: u32, tag: u32) -> Option<u32> {
         let tag = if self.by_tag { tag } else { 0 };
-        let place = self.lines.binary_search_by_key(&(from, to, tag), |line| (line.from, line.to, line.tag));
+        let place = self.lines[..self.of_sends]
+            .binary_search_by_key(&(from, to, tag), |line| (line.from, line.to, line.tag));
         place.ok().and_then(|place| u32::try_from(place).ok())
     }
 }
@@ -419,6 +509,67 @@ pub enum GoalError {
         operation: u32,
         /// What that does.
         does: String,
+    },
+    /// A group with wrong ranks.
+    #[error("line {line}: {what}")]
+    Group {
+        /// The number of the line, from 1.
+        line: usize,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// Ranks of a group do different things together.
+    #[error(
+        "collective {nth} of {group} is `{one}` at rank {} and `{other}` at rank {rank}; let all ranks of a group do the same, in the \
+         same order of lines",
+        .first.0
+    )]
+    Unlike {
+        /// The group, in words.
+        group: String,
+        /// Which one, counted from 1.
+        nth: usize,
+        /// What the first rank does that has it.
+        one: String,
+        /// That rank, and its operation, from 0.
+        first: (u32, u32),
+        /// What another does.
+        other: String,
+        /// That one.
+        rank: u32,
+    },
+    /// Ranks of a group do more together than others.
+    #[error(
+        "rank {more} does {most} collectives of {group}, and rank {fewer} does {fewest}; let all ranks of a group do the same ones"
+    )]
+    Fewer {
+        /// The group, in words.
+        group: String,
+        /// The rank that does more.
+        more: u32,
+        /// So many.
+        most: usize,
+        /// The rank that does fewer.
+        fewer: u32,
+        /// So many.
+        fewest: usize,
+    },
+    /// Collectives that wait for one another.
+    #[error(
+        "rank {rank}: operation {operation}, `{does}`, waits for rank {other}, which waits in `{of_other}` for others; have all ranks begin \
+         collectives in one order"
+    )]
+    Circle {
+        /// The rank.
+        rank: u32,
+        /// Its operation, from 0.
+        operation: u32,
+        /// What that does.
+        does: String,
+        /// A rank that has not begun it.
+        other: u32,
+        /// What that one waits in.
+        of_other: String,
     },
     /// A message is waited for that nobody sends.
     #[error(

@@ -80,7 +80,7 @@ fn what_is_no_schedule_is_refused_with_its_line() {
         ),
         (
             block("a: calc 1\nb: calc 2\na requires b\nb irequires a"),
-            "rank 0: operation 0, `calc 1`, waits for itself",
+            "rank 0: operation 0, `a: calc 1`, waits for itself",
         ),
         (block("recv 8b from 1 tag 3"), "rank 0 receives 1 messages of tag 3 from rank 1, which sends it 0"),
     ] {
@@ -143,6 +143,7 @@ fn binary(schedule: &Schedule) -> Vec<u8> {
                     (2, from.unwrap_or(u32::MAX), size, tag.unwrap_or(u32::MAX))
                 }
                 Does::Calc(size) => (3, 0, size, 0),
+                Does::Collective { .. } => unreachable!("`txt2bin` knows none"),
             };
             u32s(&mut octets, &[it.needs]);
             octets.push(kind);
@@ -195,8 +196,10 @@ fn a_broken_binary_file_is_refused() {
 
 proptest! {
     #[test]
-    fn text_and_binary_of_a_schedule_are_read_alike(text in written()) {
-        let schedule = read(&text).unwrap();
+    fn text_and_binary_of_a_schedule_are_read_alike(text in written(false)) {
+        let mut schedule = read(&text).unwrap();
+        // What operations are called stays in the text.
+        schedule.ranks.iter_mut().for_each(|rank| rank.labels = Labels::default());
         prop_assert_eq!(Schedule::read(&binary(&schedule)), Ok(schedule));
     }
 

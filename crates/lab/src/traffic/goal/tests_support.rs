@@ -1,14 +1,15 @@
 //! Schedules at random, for tests.
 
+use crate::traffic::collective::Operation;
 use proptest::prelude::*;
 
 /// Schedules as text that come to their end: messages are sent before they are waited for in one order of all operations, and what an
-/// operation waits for stands before it.
-pub(crate) fn written() -> impl Strategy<Value = String> {
+/// operation waits for stands before it. With `collectives` ranks do some of those too, all of them or the first two.
+pub(crate) fn written(collectives: bool) -> impl Strategy<Value = String> {
     let step = (
         0u32..4,
         0u32..4,
-        0u32..3,
+        0u32..if collectives { 5 } else { 3 },
         0u64..200,
         0u8..2,
         any::<bool>(),
@@ -29,6 +30,10 @@ pub(crate) fn written() -> impl Strategy<Value = String> {
             };
             if kind == 0 {
                 add(one, format!("calc {size}"));
+            } else if kind > 2 {
+                let operation = Operation::ALL[other as usize + usize::from(one > 1)].name();
+                let (ranks, group) = if kind == 3 { (4, "") } else { (2, " group 0") };
+                (0..ranks).for_each(|rank| add(rank, format!("{operation} {size}b{group}")));
             } else {
                 add(one, format!("send {size}b to {other} tag {tag}"));
                 add(other, format!("recv {size}b from {one} tag {tag}"));
@@ -38,6 +43,6 @@ pub(crate) fn written() -> impl Strategy<Value = String> {
             format!("rank {rank} {{\n{}\n{}\n}}\n", lines.join("\n"), waits.join("\n"))
         };
         let blocks = ranks.iter().zip(&waits).enumerate().map(block);
-        format!("num_ranks 4\n{}", blocks.collect::<String>())
+        format!("num_ranks 4\ngroup 0: 1 0\n{}", blocks.collect::<String>())
     })
 }

@@ -13,9 +13,22 @@
 //! ```
 //!
 //! The grammar is that of LogGOPSim's `txt2bin`, of which this takes more: options in any order, and labels before they are given. What
-//! follows `//` and what stands between `/*` and `*/` is not read.
+//! follows `//` and what stands between `/*` and `*/` is not read. And it takes collectives, of all ranks or of groups that stand
+//! before the blocks:
+//!
+//! ```text
+//! num_ranks 8
+//! group 0: 0-3
+//! rank 0 {
+//!   sum: all-reduce 1048576b group 0 cpu 1
+//!   all-gather 8388608b
+//! }
+//! ```
 
+use super::groups::{Counted, Groups};
+use super::labels::Labels;
 use super::{Does, GoalError, OPERATIONS_MAX, Operation, RANKS_MAX, Rank, Schedule};
+use crate::traffic::collective::Operation as Collectively;
 use std::collections::HashMap;
 
 /// A rank that is being read.
@@ -23,13 +36,17 @@ struct Block<'a> {
     rank: u32,
     operations: Vec<Operation>,
     labels: HashMap<&'a str, u32>,
+    /// Those of all operations, empty where there is none.
+    names: Vec<&'a str>,
+    /// Its collectives by group.
+    counted: Counted,
     /// Who waits for whom, and for its beginning alone or not; with the number of the line.
     waits: Vec<(&'a str, &'a str, bool, usize)>,
 }
 
 /// Reads a schedule.
 pub(super) fn read(text: &str) -> Result<Schedule, GoalError> {
-    let mut ranks: Vec<Option<Rank>> = Vec::new();
+    let mut read = Read::default();
     let mut block: Option<Block<'_>> = None;
     let mut in_comment = false;
     for (line, whole) in text.lines().enumerate().map(|(index, line)| (index + 1, line)) {
@@ -38,7 +55,7 @@ pub(super) fn read(text: &str) -> Result<Schedule, GoalError> {
         loop {
             let (content, after) = before_comment(rest, &mut in_comment);
             let form = |expected| GoalError::Form { line, text: whole.trim().to_owned(), expected };
-            read_line(content, line, &form, &mut ranks, &mut block)?;
+            read_line(content, line, &form, &mut read, &mut block)?;
             match after {
                 Some(after) => rest = after,
                 None => break,
@@ -48,10 +65,34 @@ pub(super) fn read(text: &str) -> Result<Schedule, GoalError> {
     if let Some(block) = block {
         return Err(GoalError::NoEnd(block.rank));
     }
-    if ranks.is_empty() {
+    if read.ranks.is_empty() {
         return Err(GoalError::Ranks(0));
     }
-    Ok(Schedule { ranks: ranks.into_iter().map(Option::unwrap_or_default).collect() })
+    let (groups, joint) = read.groups.finish()?;
+    Ok(Schedule { ranks: read.ranks.into_iter().map(Option::unwrap_or_default).collect(), groups, joint })
+}
+
+/// What has been read.
+#[derive(Default)]
+struct Read {
+    ranks: Vec<Option<Rank>>,
+    groups: Groups,
+}
+
+impl Read {
+    /// Ranks that differ in what they do together, with what they call it.
+    fn with_labels(&self, error: GoalError, label: Option<&str>) -> GoalError {
+        let with =
+            |label: &str, does: String| if label.is_empty() { does } else { format!("{label}: {does}") };
+        match error {
+            GoalError::Unlike { group, nth, one, first, other, rank } => {
+                let of_first = self.ranks[first.0 as usize].as_ref().map_or("", |rank| rank.label(first.1));
+                let (one, other) = (with(of_first, one), with(label.unwrap_or_default(), other));
+                GoalError::Unlike { group, nth, one, first, other, rank }
+            }
+            error => error,
+        }
+    }
 }
 
 /// What stands before the next comment, and what stands behind it.
@@ -75,38 +116,17 @@ fn read_line<'a>(
     content: &'a str,
     line: usize,
     form: &dyn Fn(&'static str) -> GoalError,
-    ranks: &mut Vec<Option<Rank>>,
+    read: &mut Read,
     block: &mut Option<Block<'a>>,
 ) -> Result<(), GoalError> {
-    let mut words = content.split_ascii_whitespace().peekable();
-    let Some(first) = words.peek().copied() else { return Ok(()) };
+    let Some(first) = content.split_ascii_whitespace().next() else { return Ok(()) };
     let Some(open) = block else {
-        match first {
-            "num_ranks" if ranks.is_empty() => {
-                let count = words.nth(1).and_then(|word| word.parse::<u64>().ok());
-                let count = count.filter(|_| words.next().is_none()).ok_or_else(|| form("`num_ranks 16`"))?;
-                let within = u32::try_from(count).ok().filter(|count| (1..=RANKS_MAX).contains(count));
-                ranks.resize(within.ok_or(GoalError::Ranks(count))? as usize, None);
-            }
-            "rank" => {
-                let number = content.trim().strip_prefix("rank").and_then(|rest| rest.strip_suffix('{'));
-                let rank = number.and_then(|number| number.trim().parse::<u32>().ok());
-                let rank = rank.ok_or_else(|| form("`rank 0 {` on a line of its own"))?;
-                match ranks.get(rank as usize) {
-                    None if ranks.is_empty() => return Err(GoalError::Ranks(0)),
-                    None => return Err(form("a rank below `num_ranks`")),
-                    Some(Some(_)) => return Err(GoalError::TwoBlocks { line, rank }),
-                    Some(None) => {}
-                }
-                let (operations, labels, waits) = (Vec::new(), HashMap::new(), Vec::new());
-                *block = Some(Block { rank, operations, labels, waits });
-            }
-            _ => return Err(form("`num_ranks 16` first, and then blocks such as `rank 0 {`")),
-        }
+        *block = read_outside(content, line, form, read)?;
         return Ok(());
     };
     if content.trim() == "}" {
-        ranks[open.rank as usize] = Some(close(open)?);
+        read.groups.close(open.rank, &open.counted);
+        read.ranks[open.rank as usize] = Some(close(open)?);
         *block = None;
         return Ok(());
     }
@@ -125,7 +145,14 @@ fn read_line<'a>(
     };
     let number = u32::try_from(open.operations.len()).ok().filter(|_| open.operations.len() < OPERATIONS_MAX);
     let number = number.ok_or_else(|| form("fewer operations"))?;
-    open.operations.push(read_operation(operation).ok_or_else(|| form(EXPECTED))?);
+    let (mut operation, group) = read_operation(operation).ok_or_else(|| form(EXPECTED))?;
+    if let Does::Collective { operation: kind, size, .. } = operation.does {
+        let what = (kind, size, group);
+        let part = read.groups.take_part((open.rank, number), line, &mut open.counted, what);
+        operation.does = part.map_err(|error| read.with_labels(error, label))?;
+    }
+    open.operations.push(operation);
+    open.names.push(label.unwrap_or_default());
     if let Some(label) = label {
         if label.is_empty() || label.contains(char::is_whitespace) {
             return Err(form(EXPECTED));
@@ -137,8 +164,58 @@ fn read_line<'a>(
     Ok(())
 }
 
-const EXPECTED: &str = "`a: calc 5000`, `b: send 8192b to 1 tag 7`, `c: recv 8192b from 0 tag 7`, with `cpu 1` behind it where wanted, or \
-                        `b requires a`, or `}`";
+/// Reads a line outside of blocks; the block where it opens one.
+fn read_outside<'a>(
+    content: &'a str,
+    line: usize,
+    form: &dyn Fn(&'static str) -> GoalError,
+    read: &mut Read,
+) -> Result<Option<Block<'a>>, GoalError> {
+    let mut words = content.split_ascii_whitespace();
+    match words.next() {
+        Some("num_ranks") if read.ranks.is_empty() => {
+            let count = words.next().and_then(|word| word.parse::<u64>().ok());
+            let count = count.filter(|_| words.next().is_none()).ok_or_else(|| form("`num_ranks 16`"))?;
+            let within = u32::try_from(count).ok().filter(|count| (1..=RANKS_MAX).contains(count));
+            let count = within.ok_or(GoalError::Ranks(count))?;
+            *read = Read { ranks: vec![None; count as usize], groups: Groups::new(count) };
+        }
+        Some("group") if !read.ranks.is_empty() => {
+            if read.ranks.iter().any(Option::is_some) {
+                return Err(form("groups above the blocks of all ranks"));
+            }
+            read.groups.add(content.trim().strip_prefix("group").unwrap_or_default(), line)?;
+        }
+        Some("rank") => {
+            let number = content.trim().strip_prefix("rank").and_then(|rest| rest.strip_suffix('{'));
+            let rank = number.and_then(|number| number.trim().parse::<u32>().ok());
+            let rank = rank.ok_or_else(|| form("`rank 0 {` on a line of its own"))?;
+            match read.ranks.get(rank as usize) {
+                None if read.ranks.is_empty() => return Err(GoalError::Ranks(0)),
+                None => return Err(form("a rank below `num_ranks`")),
+                Some(Some(_)) => return Err(GoalError::TwoBlocks { line, rank }),
+                Some(None) => {}
+            }
+            return Ok(Some(Block {
+                rank,
+                operations: Vec::new(),
+                labels: HashMap::new(),
+                names: Vec::new(),
+                counted: Counted::default(),
+                waits: Vec::new(),
+            }));
+        }
+        _ => {
+            return Err(form(
+                "`num_ranks 16` first, then groups of ranks, if any, such as `group 0: 0-7`, and then blocks such as `rank 0 {`",
+            ));
+        }
+    }
+    Ok(None)
+}
+
+const EXPECTED: &str = "`a: calc 5000`, `b: send 8192b to 1 tag 7`, `c: recv 8192b from 0 tag 7`, `d: all-reduce 8192b group 0`, with `cpu 1` \
+                        behind it where wanted, or `b requires a`, or `}`";
 
 /// The three words of a line that has no others.
 fn three(content: &str) -> Option<(&str, &str, &str)> {
@@ -147,8 +224,8 @@ fn three(content: &str) -> Option<(&str, &str, &str)> {
     words.next().is_none().then_some(three)
 }
 
-/// What an operation without its label says; `None` where it says something else.
-fn read_operation(text: &str) -> Option<Operation> {
+/// What an operation without its label says, and the group that it is for; `None` where it says something else.
+fn read_operation(text: &str) -> Option<(Operation, u32)> {
     let mut words = text.split_ascii_whitespace().peekable();
     let kind = words.next()?;
     let mut size = words.next()?;
@@ -160,17 +237,19 @@ fn read_operation(text: &str) -> Option<Operation> {
         };
     }
     let size: u64 = size.parse().ok()?;
+    let jointly = Collectively::ALL.into_iter().find(|operation| operation.name() == kind);
     let peer = match kind {
         "calc" => None,
         "send" => words.next_if_eq(&"to").and_then(|_| words.next()),
         "recv" => words.next_if_eq(&"from").and_then(|_| words.next()),
-        _ => return None,
+        _ => jointly.map(|_| None)?,
     };
-    let (mut tag, mut cpu) = ("0", 0);
+    let (mut tag, mut cpu, mut group) = ("0", 0, 0);
     while let Some(option) = words.next() {
         let value = words.next()?;
         match option {
-            "tag" if kind != "calc" => tag = value,
+            "tag" if matches!(kind, "send" | "recv") => tag = value,
+            "group" if jointly.is_some() => group = value.parse::<u32>().ok()?.checked_add(1)?,
             "cpu" => cpu = value.parse().ok()?,
             // Which NIC of a host a message takes is the topology's business.
             "nic" => _ = value.parse::<u8>().ok()?,
@@ -178,12 +257,13 @@ fn read_operation(text: &str) -> Option<Operation> {
         }
     }
     let any = |word: &str| if word == "-1" { Some(None) } else { word.parse().ok().map(Some) };
-    let does = match kind {
-        "calc" => Does::Calc(size),
-        "send" => Does::Send { to: peer?.parse().ok()?, tag: tag.parse().ok()?, size },
+    let does = match (kind, jointly) {
+        (_, Some(operation)) => Does::Collective { operation, size, group, number: 0 },
+        ("calc", _) => Does::Calc(size),
+        ("send", _) => Does::Send { to: peer?.parse().ok()?, tag: tag.parse().ok()?, size },
         _ => Does::Recv { from: any(peer?)?, tag: any(tag)?, size },
     };
-    Some(Operation { does, cpu, needs: 0 })
+    Some((Operation { does, cpu, needs: 0 }, group))
 }
 
 /// The rank of a block that is closed.
@@ -197,5 +277,6 @@ fn close(block: &mut Block<'_>) -> Result<Rank, GoalError> {
         Ok((find(waits, line)?, of, at_begin))
     });
     let edges = edges.collect::<Result<Vec<_>, GoalError>>()?;
-    Ok(Rank::new(std::mem::take(&mut block.operations), &edges))
+    let labels = Labels::new(block.names.iter().copied());
+    Ok(Rank::new(std::mem::take(&mut block.operations), &edges, labels))
 }

@@ -1,13 +1,15 @@
-//! GOAL schedules: the sends of their ranks are posted as WRITEs with immediate, and what comes lets the ranks go on.
+//! GOAL schedules: the messages of their ranks are posted as WRITEs with immediate, and what comes lets the ranks go on.
 //!
-//! The immediate of a message is the number of its send in its rank; so nothing else is kept of it.
+//! The immediate of a message is the number of its send in its rank, of which nothing else is kept then; of a collective that of a place
+//! where it stands while it is under way.
 
+mod joint;
 mod ranks;
 mod replay;
 
 use super::{Driver, at};
 use crate::results::goal::{GoalResult, Replays};
-use crate::traffic::goal::{Does, Goal, Line};
+use crate::traffic::goal::{Goal, Line};
 use crate::traffic::{Job, JobId, Traffic, jobs};
 use ranks::{Effect, Ranks};
 pub(in crate::world) use replay::Trip;
@@ -54,14 +56,14 @@ struct Group {
 struct Wire {
     /// The NICs at its ends.
     ends: [HostId; 2],
-    /// The sends that were posted and have not been acknowledged, and their packets.
+    /// The messages that were posted and have not been acknowledged, and their packets.
     posted: VecDeque<(u32, u64)>,
     packets: u64,
     /// Those that wait until there is room for their packets.
     held: VecDeque<u32>,
     /// Messages that have still to arrive, and such as have still to be acknowledged.
-    coming: u32,
-    unacknowledged: u32,
+    coming: u64,
+    unacknowledged: u64,
 }
 
 impl Wire {
@@ -118,6 +120,8 @@ impl Goals {
         let results = groups.map(|(table, group)| GoalResult {
             table,
             start: group.ranks.spec.start,
+            schedule: group.ranks.spec.schedule.clone(),
+            joint: group.ranks.joint(),
             ranks: group.ranks.results(),
             path: group.ranks.critical_path(),
             replays: None,
@@ -153,8 +157,8 @@ impl Goals {
         wires.map(|wire| wire.ends).collect()
     }
 
-    /// The ranks that wait for messages in schedules of which nothing is under way: of each rank the first receive, with its host.
-    pub(in crate::world) fn waiting(&self) -> Vec<(usize, u32, HostId, Does)> {
+    /// The ranks that wait in schedules of which nothing is under way, with their hosts: of each rank the first receive or collective.
+    pub(in crate::world) fn waiting(&self) -> Vec<(usize, u32, HostId, String)> {
         let mut all = Vec::new();
         for (table, group) in self.groups.iter().enumerate() {
             let Some(group) = group else { continue };
@@ -229,8 +233,9 @@ impl Driver {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Busy { until, rank, cpu } => self.goals.due.push(Reverse((until, table, rank, cpu))),
-                Effect::Post { rank, operation } => {
-                    senders.extend(self.send(net.now(), hosts, &mut group, rank, operation));
+                Effect::Post { line, id } => {
+                    group.wires[line as usize].held.push_back(id);
+                    senders.extend(self.post_held(net.now(), hosts, &mut group, line));
                 }
             }
         }
@@ -245,21 +250,6 @@ impl Driver {
         }
     }
 
-    /// Posts the message of a send, or has it wait; gives the NIC that sends.
-    fn send(
-        &mut self,
-        now: Instant,
-        hosts: &mut [Host],
-        group: &mut Group,
-        rank: u32,
-        operation: u32,
-    ) -> Option<HostId> {
-        let (to, tag, _) = group.ranks.message(rank, operation);
-        let number = group.ranks.spec.line(rank, to, tag)?;
-        group.wires[number as usize].held.push_back(operation);
-        self.post_held(now, hosts, group, number)
-    }
-
     /// Posts what there is room for by a queue pair; gives the NIC that sends, if it has anything to.
     fn post_held(
         &mut self,
@@ -268,12 +258,12 @@ impl Driver {
         group: &mut Group,
         number: u32,
     ) -> Option<HostId> {
-        let Line { from, messages, .. } = group.ranks.spec.lines()[number as usize];
+        let Line { messages, .. } = group.ranks.spec.lines()[number as usize];
         let wire = &mut group.wires[number as usize];
         let mtu = u64::from(self.profiles.mtu(wire.ends[0], wire.ends[1]));
         let mut sender = None;
-        while let Some(&operation) = wire.held.front() {
-            let (.., size) = group.ranks.message(from, operation);
+        while let Some(&id) = wire.held.front() {
+            let size = group.ranks.octets(number, id);
             let packets = size.div_ceil(mtu).max(1);
             if !wire.posted.is_empty() && wire.packets + packets > PACKETS_MAX {
                 break;
@@ -283,10 +273,10 @@ impl Driver {
             if is_first && let Some(live) = &mut self.live[group.places[number as usize] as usize] {
                 live.start = now;
             }
-            wire.posted.push_back((operation, packets));
+            wire.posted.push_back((id, packets));
             wire.packets += packets;
             let octets = u32::try_from(size).expect("the length of messages has been checked");
-            self.write(now, hosts, group.places[number as usize], octets, operation, true);
+            self.write(now, hosts, group.places[number as usize], octets, id, true);
             sender = Some(wire.ends[0]);
         }
         sender
@@ -302,17 +292,16 @@ impl Driver {
     ) {
         let Some(Some(live)) = self.live.get_mut(place as usize) else { return };
         // Of one that failed its sender hears.
-        let (Status::Success, Tail::Immediate(operation)) = (completion.status, completion.tail) else {
+        let (Status::Success, Tail::Immediate(id)) = (completion.status, completion.tail) else {
             return;
         };
         let (JobId { traffic: table, number }, heard) = (live.id, live.dst);
         let Some(mut group) = self.goals.groups[table as usize].take() else { return };
-        let from = group.ranks.spec.lines()[number as usize].from;
-        live.delivered += group.ranks.message(from, operation).2;
+        live.delivered += group.ranks.octets(number, id);
         let wire = &mut group.wires[number as usize];
         wire.coming -= 1;
         let is_over = wire.coming == 0 && wire.unacknowledged == 0;
-        group.ranks.came(net.now(), from, operation);
+        group.ranks.came(net.now(), number, id);
         self.carry_out(net, hosts, table, group, Some(heard));
         if is_over {
             self.end_part(net, hosts, place, Status::Success);
@@ -328,15 +317,14 @@ impl Driver {
         }
         live.outstanding -= 1;
         let Some(mut group) = self.goals.groups[table as usize].take() else { return };
-        let from = group.ranks.spec.lines()[number as usize].from;
         let wire = &mut group.wires[number as usize];
-        let (operation, packets) = wire.posted.pop_front().expect("what is acknowledged was posted");
+        let (id, packets) = wire.posted.pop_front().expect("what is acknowledged was posted");
         wire.packets -= packets;
         wire.unacknowledged -= 1;
         // Where a NIC acknowledges before data are in their place, the last may still be on its way there.
         let is_over = wire.coming == 0 && wire.unacknowledged == 0;
         self.post_held(net.now(), hosts, &mut group, number);
-        group.ranks.acknowledged(net.now(), from, operation);
+        group.ranks.acknowledged(net.now(), number, id);
         self.carry_out(net, hosts, table, group, Some(heard));
         if is_over {
             self.end_part(net, hosts, place, Status::Success);

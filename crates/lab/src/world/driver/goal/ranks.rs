@@ -1,8 +1,11 @@
 //! The ranks of a GOAL schedule: what may begin, what its CPUs do, and which message a receive takes. Of a network they know nothing but
 //! when messages come.
 
-use crate::results::goal::{CriticalPath, GoalRank, LinkKind, OperationTimes, PathLink};
-use crate::traffic::goal::{Does, Goal, Rank};
+use super::joint::{Courses, Done, Origin, number_of};
+use crate::results::goal::{
+    CriticalPath, GoalRank, JointResult, JointTimes, LinkKind, OperationTimes, PathLink,
+};
+use crate::traffic::goal::{Does, Goal, Joint, Rank, Schedule};
 use roci_fabric::packet::HostId;
 use roci_units::{Instant, Span};
 use std::cmp::Reverse;
@@ -11,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// What is to be done outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The message of this send is to be posted.
-    Post { rank: u32, operation: u32 },
+    /// A message is to be posted by this queue pair: that of the send of this number in its rank, or of a collective.
+    Post { line: u32, id: u32 },
     /// A CPU is busy until then.
     Busy { until: Instant, rank: u32, cpu: u32 },
 }
@@ -108,6 +111,8 @@ struct State {
     free: VecDeque<u32>,
     undone: u32,
     told: GoalRank,
+    /// What the end of each collective that is done goes back to, by its operation.
+    origins: BTreeMap<u32, Origin>,
     /// Of each operation when it waited for no other any more, and of sends when their messages had come; empty where no times are noted.
     ready_at: Vec<Instant>,
     came_at: Vec<Instant>,
@@ -154,6 +159,7 @@ pub(super) struct Ranks {
     /// Operations that are not done.
     pub(super) undone: u64,
     effects: Vec<Effect>,
+    courses: Courses,
 }
 
 impl Ranks {
@@ -161,7 +167,8 @@ impl Ranks {
     pub(super) fn new(spec: &Goal, hosts: &[HostId]) -> Self {
         let ranks = spec.schedule.ranks.iter().zip(hosts);
         let states = ranks.map(|(rank, host)| State::new(rank, *host, State::default())).collect();
-        Self { spec: spec.clone(), states, undone: spec.schedule.operations(), effects: Vec::new() }
+        let undone = spec.schedule.operations();
+        Self { spec: spec.clone(), states, undone, effects: Vec::new(), courses: Courses::new(spec) }
     }
 
     /// Makes them such as have done nothing yet.
@@ -172,6 +179,7 @@ impl Ranks {
         }
         self.undone = self.spec.schedule.operations();
         self.effects.clear();
+        self.courses = Courses::new(&self.spec);
     }
 
     /// From now on it is noted what happens when.
@@ -189,7 +197,8 @@ impl Ranks {
                 let ((does, cpu), began) = (self.does(rank, operation), state.began[operation as usize]);
                 let left =
                     if began == Instant::NEVER { began } else { began + self.duration(rank, operation) };
-                OperationTimes { does, cpu, ready: *ready, began, left, came: *came }
+                let came = if number_of(does).is_some() { state.done[operation as usize] } else { *came };
+                OperationTimes { does, cpu, ready: *ready, began, left, came }
             };
             (0..).zip(state.ready_at.iter().zip(&state.came_at)).map(of).collect()
         };
@@ -201,11 +210,21 @@ impl Ranks {
         HostId(self.states[rank as usize].told.host)
     }
 
+    /// The octets of a message by this queue pair.
+    pub(super) fn octets(&self, line: u32, id: u32) -> u64 {
+        if self.spec.is_joint(line) {
+            return self.courses.octets(id);
+        }
+        self.message(self.spec.lines()[line as usize].from, id).2
+    }
+
     /// The receiver, tag and octets of a send.
-    pub(super) fn message(&self, rank: u32, operation: u32) -> (u32, u32, u64) {
+    fn message(&self, rank: u32, operation: u32) -> (u32, u32, u64) {
         match self.does(rank, operation).0 {
             Does::Send { to, tag, size } => (to, tag, size),
-            Does::Recv { .. } | Does::Calc(_) => unreachable!("only sends have messages"),
+            Does::Recv { .. } | Does::Calc(_) | Does::Collective { .. } => {
+                unreachable!("only sends have messages")
+            }
         }
     }
 
@@ -232,18 +251,43 @@ impl Ranks {
         self.go_on(now, rank);
     }
 
-    /// The message of a send has come to its receiver.
-    pub(super) fn came(&mut self, now: Instant, from: u32, operation: u32) {
-        let (to, ..) = self.message(from, operation);
-        self.take_in(now, from, operation);
+    /// A message has come to its receiver.
+    pub(super) fn came(&mut self, now: Instant, line: u32, id: u32) {
+        if self.spec.is_joint(line) {
+            let size = self.courses.octets(id);
+            let done = self.courses.came(now, &self.spec, id, &mut self.effects);
+            let told = &mut self.states[done.rank as usize].told;
+            told.received += 1;
+            told.received_bytes += size;
+            self.take_part(now, done);
+            return self.go_on(now, done.rank);
+        }
+        let from = self.spec.lines()[line as usize].from;
+        let (to, ..) = self.message(from, id);
+        self.take_in(now, from, id);
         self.go_on(now, to);
     }
 
-    /// The message of a send that is not eager has been acknowledged.
-    pub(super) fn acknowledged(&mut self, now: Instant, rank: u32, operation: u32) {
-        if !self.is_eager(rank, operation) {
-            self.finish(now, rank, operation);
+    /// A message has been acknowledged.
+    pub(super) fn acknowledged(&mut self, now: Instant, line: u32, id: u32) {
+        if self.spec.is_joint(line) {
+            return;
+        }
+        let rank = self.spec.lines()[line as usize].from;
+        if !self.is_eager(rank, id) {
+            self.finish(now, rank, id);
             self.go_on(now, rank);
+        }
+    }
+
+    /// Notes what a rank has sent for a collective, and finishes its operation if that is done.
+    fn take_part(&mut self, now: Instant, Done { rank, operation, origin, sent }: Done) {
+        let told = &mut self.states[rank as usize].told;
+        told.sent += sent.0;
+        told.sent_bytes += sent.1;
+        if let Some(operation) = operation {
+            self.states[rank as usize].origins.insert(operation, origin);
+            self.finish(now, rank, operation);
         }
     }
 
@@ -262,7 +306,7 @@ impl Ranks {
     fn duration(&self, rank: u32, operation: u32) -> Span {
         match self.does(rank, operation).0 {
             Does::Calc(units) => Span::from_ps(self.spec.unit.as_ps().saturating_mul(units)),
-            Does::Send { .. } | Does::Recv { .. } => self.spec.overhead,
+            Does::Send { .. } | Does::Recv { .. } | Does::Collective { .. } => self.spec.overhead,
         }
     }
 
@@ -358,18 +402,23 @@ impl Ranks {
 
     /// A CPU has done its part of an operation.
     fn carried_out(&mut self, now: Instant, rank: u32, operation: u32) {
-        if let (Does::Send { to, size, .. }, _) = self.does(rank, operation) {
+        if let (Does::Send { to, tag, size }, _) = self.does(rank, operation) {
             let told = &mut self.states[rank as usize].told;
             told.sent += 1;
             told.sent_bytes += size;
             if to == rank {
                 self.take_in(now, rank, operation);
             } else {
-                self.effects.push(Effect::Post { rank, operation });
+                let line = self.spec.line(rank, to, tag).expect("sends to other ranks have queue pairs");
+                self.effects.push(Effect::Post { line, id: operation });
             }
             if !self.is_eager(rank, operation) {
                 return;
             }
+        }
+        if let Some(number) = number_of(self.does(rank, operation).0) {
+            let done = self.courses.begin(now, &self.spec, (rank, operation), number, &mut self.effects);
+            return self.take_part(now, done);
         }
         self.finish(now, rank, operation);
     }
@@ -416,11 +465,12 @@ impl Ranks {
         self.states.iter().map(|state| state.unexpected.count).sum()
     }
 
-    /// Some of the receives that wait for a message, in words.
-    pub(super) fn waiting(&self) -> Vec<(u32, Does)> {
+    /// What ranks wait for: of each the first receive or collective.
+    pub(super) fn waiting(&self) -> Vec<(u32, String)> {
         let of_rank = |(rank, state): (u32, &State)| {
-            let first = state.posted.values().flatten().min().map(|(_, receive)| *receive)?;
-            Some((rank, self.does(rank, first).0))
+            let receive = state.posted.values().flatten().min().map(|(_, receive)| *receive);
+            let first = receive.or_else(|| self.courses.waiting(&self.spec, rank))?;
+            Some((rank, self.spec.schedule.words(rank, first)))
         };
         (0..).zip(&self.states).filter_map(of_rank).collect()
     }
@@ -443,6 +493,22 @@ impl Ranks {
         self.last().map(|(end, ..)| end.since(self.spec.start))
     }
 
+    /// What became of each collective, but for how long it takes alone.
+    pub(super) fn joint(&self) -> Vec<JointResult> {
+        let Schedule { joint, groups, .. } = &*self.spec.schedule;
+        let result = |((number, it), times): ((u32, &Joint), &JointTimes)| JointResult {
+            operation: it.operation,
+            algorithm: self.spec.way(number).map(|(_, way)| way.algorithm()),
+            group: it.group,
+            ranks: u32::try_from(groups[it.group as usize].ranks.len()).unwrap_or(u32::MAX),
+            size: it.size,
+            first: it.first,
+            times: *times,
+            ideal: None,
+        };
+        (0..).zip(joint).zip(&self.courses.times).map(result).collect()
+    }
+
     /// What the operation that was done last waited for, and so on back to the beginning; `None` where some are not done.
     pub(super) fn critical_path(&self) -> Option<CriticalPath> {
         let (end, mut rank, mut operation) = self.last()?;
@@ -450,6 +516,16 @@ impl Ranks {
         // When the operation was over for the one behind it.
         let mut until = end;
         loop {
+            let carried_out = self.carried_out_at(rank, operation);
+            if let Some(origin) = self.states[rank as usize].origins.get(&operation)
+                && until > carried_out
+            {
+                (rank, operation) = *origin;
+                let from = self.carried_out_at(rank, operation);
+                path.collectives += until.since(from);
+                path.links.push(self.link(LinkKind::Collective, rank, operation, from, until));
+                until = from;
+            }
             let (state, at) = (&self.states[rank as usize], operation as usize);
             let (began, duration) = (state.began[at], self.duration(rank, operation));
             let carried_out = began + duration;
@@ -461,7 +537,7 @@ impl Ranks {
             }
             let kind = match self.does(rank, operation).0 {
                 Does::Calc(_) => LinkKind::Calculation,
-                Does::Send { .. } | Does::Recv { .. } => LinkKind::Overhead,
+                Does::Send { .. } | Does::Recv { .. } | Does::Collective { .. } => LinkKind::Overhead,
             };
             let spent = if kind == LinkKind::Calculation { &mut path.computed } else { &mut path.overhead };
             *spent += duration;
@@ -475,9 +551,9 @@ impl Ranks {
                     return Some(path);
                 }
                 By::Done(before) => (began, before),
-                By::Cpu(before) => (state.began[before as usize] + self.duration(rank, before), before),
+                By::Cpu(before) => (self.carried_out_at(rank, before), before),
                 By::Message(from, send) => {
-                    let posted = self.states[from as usize].began[send as usize] + self.duration(from, send);
+                    let posted = self.carried_out_at(from, send);
                     path.messages += began.since(posted);
                     path.links.push(self.link(LinkKind::Message, from, send, posted, began));
                     rank = from;
@@ -485,6 +561,11 @@ impl Ranks {
                 }
             };
         }
+    }
+
+    /// When a CPU had done its part of an operation.
+    fn carried_out_at(&self, rank: u32, operation: u32) -> Instant {
+        self.states[rank as usize].began[operation as usize] + self.duration(rank, operation)
     }
 
     fn link(&self, kind: LinkKind, rank: u32, operation: u32, from: Instant, to: Instant) -> PathLink {

@@ -38,14 +38,15 @@ enum Event {
     /// The last link of a message's way could begin with it.
     Reaches(Message),
     Came(Message),
+    /// The queue pair, and the number of the message.
     Acknowledged(u32, u32),
 }
 
 /// A message under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Message {
-    rank: u32,
-    operation: u32,
+    line: u32,
+    id: u32,
     /// The NIC that it goes to, and how long it keeps its link busy.
     to: u16,
     taken: Span,
@@ -79,22 +80,20 @@ pub(super) fn play(
                 let start = play.take_link(1, message.to, now, message.taken);
                 play.add(start + message.taken, Event::Came(message));
             }
-            Event::Came(Message { rank, operation, back, .. }) => {
-                ranks.came(now, rank, operation);
-                play.add(now + back, Event::Acknowledged(rank, operation));
+            Event::Came(Message { line, id, back, .. }) => {
+                ranks.came(now, line, id);
+                play.add(now + back, Event::Acknowledged(line, id));
             }
-            Event::Acknowledged(rank, operation) => ranks.acknowledged(now, rank, operation),
+            Event::Acknowledged(line, id) => ranks.acknowledged(now, line, id),
         }
         ranks.take_effects(&mut effects);
         for effect in effects.drain(..) {
             match effect {
                 Effect::Busy { until, rank, cpu } => play.add(until, Event::CpuDone(rank, cpu)),
-                Effect::Post { rank, operation } => {
-                    let (to, tag, size) = ranks.message(rank, operation);
-                    let line = ranks.spec.line(rank, to, tag).expect("sends to other ranks have queue pairs");
-                    let trip = trip(line, size);
+                Effect::Post { line, id } => {
+                    let trip = trip(line, ranks.octets(line, id));
                     let back = trip.acknowledged.saturating_sub(trip.time);
-                    let message = Message { rank, operation, to: trip.ends[1].0, taken: trip.taken, back };
+                    let message = Message { line, id, to: trip.ends[1].0, taken: trip.taken, back };
                     let (at, event) = if shared == Shared::Nothing {
                         (now + trip.time, Event::Came(message))
                     } else {

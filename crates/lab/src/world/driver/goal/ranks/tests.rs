@@ -2,7 +2,7 @@
 
 use super::super::replay::{Shared, Trip, play};
 use super::*;
-use crate::traffic::goal::{Schedule, tests_support::written};
+use crate::traffic::goal::{How, Schedule, tests_support::written};
 use crate::traffic::spec::Common;
 use proptest::prelude::*;
 use roci_units::Bytes;
@@ -19,7 +19,10 @@ fn at(nanos: u64) -> Instant {
 fn spec(text: &str) -> Goal {
     let schedule = Schedule::read(text.as_bytes()).expect("a schedule");
     let hosts = (0u16..).map(HostId).take(schedule.ranks.len()).collect();
-    Goal::new(Arc::new(schedule), hosts, false, Common::default()).expect("a host for each rank")
+    let mut goal =
+        Goal::new(Arc::new(schedule), hosts, false, Common::default()).expect("a host for each rank");
+    goal.set_how(&How::default()).expect("its collectives can be done");
+    goal
 }
 
 /// Runs a schedule to its end, or as far as it goes; messages take `latency`, and so do acknowledgements.
@@ -157,6 +160,68 @@ fn what_a_rank_sends_to_itself_takes_no_way() {
     assert_eq!(time(&run(&spec, ns(100))), ns(7));
 }
 
+/// Four ranks of which each calculates before it does what is `behind`.
+fn after_calculation(calculations: [u32; 4], behind: &str) -> Goal {
+    let block = |(rank, calc): (usize, u32)| format!("rank {rank} {{\nc: calc {calc}\n{behind}\n}}\n");
+    let blocks: String = calculations.into_iter().enumerate().map(block).collect();
+    spec(&format!("num_ranks 4\ngroup 0: 0-3\n{blocks}"))
+}
+
+#[test]
+fn a_collective_ends_with_what_goes_back_to_the_rank_that_began_last() {
+    // 2 (n - 1) steps of a ring, from rank 2 on. What its partners had sent before was there by then.
+    let sum = after_calculation(
+        [10, 20, 1000, 30],
+        "s: all-reduce 400b cpu 1\ns requires c\nx: calc 5\nx requires s",
+    );
+    let ranks = run(&sum, ns(100));
+    assert_eq!((ranks.undone, time(&ranks)), (0, ns(1000 + 600 + 5)));
+    let path = ranks.critical_path().unwrap();
+    assert_eq!((path.computed, path.collectives, path.messages), (ns(1005), ns(600), Span::ZERO));
+    let links: Vec<_> = path.links.iter().map(|link| (link.kind, link.rank, link.operation)).collect();
+    assert_eq!(links[..2], [(LinkKind::Calculation, 2, 0), (LinkKind::Collective, 2, 1)]);
+    assert_eq!((links.len(), links[2].0), (3, LinkKind::Calculation));
+    let [one] = ranks.joint()[..] else { panic!("one collective") };
+    let times = one.times;
+    assert_eq!((times.first_begin, times.last_begin, times.last_end), (at(10), at(1000), at(1600)));
+    assert_eq!(one.time(), Some(ns(600)));
+    let told = ranks.results()[0];
+    assert_eq!((told.sent, told.sent_bytes, told.received, told.received_bytes), (6, 600, 6, 600));
+    // Nothing is left of it.
+    assert_eq!(ranks.courses.running.len(), 0);
+}
+
+#[test]
+fn a_collective_has_its_cpu_for_no_more_than_the_overhead() {
+    let mut sum = after_calculation([10; 4], "s: all-reduce 400b\ns requires c\nx: calc 50\nx irequires s");
+    sum.overhead = ns(7);
+    let ranks = run(&sum, ns(100));
+    assert_eq!([1, 2].map(|it| done(&ranks, 0, it)), [at(617), at(67)]);
+    let path = ranks.critical_path().unwrap();
+    assert_eq!((path.computed, path.overhead, path.collectives), (ns(10), ns(7), ns(600)));
+}
+
+#[test]
+fn a_rank_by_itself_is_done_at_once_and_a_broadcast_s_root_before_the_others() {
+    let alone =
+        spec("num_ranks 2\ngroup 0: 1\nrank 1 {\na: all-reduce 8b group 0\nb: calc 5\nb requires a\n}\n");
+    assert_eq!(time(&run(&alone, ns(100))), ns(5));
+    let cast = after_calculation([0; 4], "b: broadcast 8b");
+    let ranks = run(&cast, ns(100));
+    assert_eq!([0, 1, 2, 3].map(|rank| done(&ranks, rank, 1)), [at(0), at(100), at(200), at(300)]);
+}
+
+#[test]
+fn ranks_that_wait_in_a_collective_are_named() {
+    // Rank 1 waits for a message that rank 0 sends when all have begun.
+    let text = "num_ranks 2\nrank 0 {\na: all-reduce 8b\ns: send 8b to 1\ns requires a\n}\n\
+                rank 1 {\nr: recv 8b from 0\na: all-reduce 8b\na requires r\n}\n";
+    let ranks = run(&spec(text), ns(100));
+    let waiting: Vec<String> = ranks.waiting().iter().map(|(rank, does)| format!("{rank}: {does}")).collect();
+    assert_eq!(waiting, ["0: a: all-reduce 8b", "1: r: recv 8b from 0 tag 0"]);
+    assert_eq!((ranks.undone, ranks.critical_path(), ranks.joint()[0].time()), (4, None, None));
+}
+
 #[test]
 fn computation_can_be_left_out() {
     let mut spec = spec("num_ranks 1\nrank 0 {\na: calc 10\nb: calc 20\nb requires a\n}\n");
@@ -258,14 +323,14 @@ fn ranks_that_wait_for_one_another_are_named() {
     let ranks = run(&spec, ns(100));
     assert_eq!((ranks.undone, ranks.critical_path()), (4, None));
     let waiting: Vec<String> = ranks.waiting().iter().map(|(rank, does)| format!("{rank}: {does}")).collect();
-    assert_eq!(waiting, ["0: recv 8b from 1 tag 4", "1: recv 8b from 0 tag 4"]);
+    assert_eq!(waiting, ["0: r: recv 8b from 1 tag 4", "1: r: recv 8b from 0 tag 4"]);
 }
 
 proptest! {
     /// Of any schedule: all is done, nothing before what it waits for, no CPU does two things at once, and the parts of the time add up.
     #[test]
     fn a_schedule_comes_to_its_end_in_order(
-        text in written(),
+        text in written(true),
         latency in 0u64..50,
         overhead in 0u64..20,
         eager in prop_oneof![Just(0u64), Just(65_535)],
@@ -308,7 +373,13 @@ proptest! {
             prop_assert_eq!(link.from, at, "a link begins where the one before it ends: {}", text);
             at = link.to;
         }
-        prop_assert_eq!(path.late + path.computed + path.overhead + path.messages, path.time, "{}", text);
+        let parts = path.late + path.computed + path.overhead + path.messages + path.collectives;
+        prop_assert_eq!(parts, path.time, "{}", text);
+        for (number, it) in ranks.joint().iter().enumerate() {
+            let (done, begun) = (it.times.done, it.times.begun);
+            prop_assert_eq!((done, begun), (it.ranks, it.ranks), "{} of {}", number, text);
+        }
+        prop_assert!((0u32..).take(4).all(|rank| ranks.courses.waiting(&spec, rank).is_none()));
         let last = ranks.states.iter().flat_map(|state| &state.done).max().expect("there are some");
         prop_assert_eq!(path.time, last.since(spec.start));
     }

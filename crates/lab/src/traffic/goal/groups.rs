@@ -1,0 +1,334 @@
+//! Process groups, and the collectives that their ranks do together: the first of a group at each of its ranks, in the order of lines, is one,
+//! the second is the next, and so on.
+
+use super::{Does, GoalError};
+use crate::traffic::collective::Operation;
+use std::collections::HashMap;
+use std::fmt::{self, Write};
+
+/// Ranks that do collectives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// In the order in which algorithms count them.
+    pub ranks: Vec<u32>,
+    /// What they do, in order; places in [`Schedule::joint`](super::Schedule::joint).
+    pub numbers: Vec<u32>,
+    /// Ranks in order, each with its place among them.
+    places: Vec<(u32, u32)>,
+}
+
+impl Group {
+    fn new(ranks: Vec<u32>) -> Self {
+        let mut places: Vec<(u32, u32)> = ranks.iter().copied().zip(0..).collect();
+        places.sort_unstable();
+        Self { ranks, numbers: Vec::new(), places }
+    }
+
+    /// The number of a rank within the group; `None` where it is not of it.
+    pub fn place(&self, rank: u32) -> Option<u32> {
+        let at = self.places.binary_search_by_key(&rank, |(rank, _)| *rank).ok()?;
+        Some(self.places[at].1)
+    }
+}
+
+/// A collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joint {
+    /// Its group, a place in [`Schedule::groups`](super::Schedule::groups).
+    pub group: u32,
+    /// What it does.
+    pub operation: Operation,
+    /// Octets of a rank's data, as in [`Collective::size`](crate::traffic::Collective::size).
+    pub size: u64,
+    /// The first rank that has it, and its operation there.
+    pub first: (u32, u32),
+}
+
+/// Groups while a schedule is read.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    groups: Vec<Group>,
+    joint: Vec<Joint>,
+    /// How many of each group its ranks have; of such as have none there is nothing.
+    counts: HashMap<(u32, u32), usize>,
+}
+
+/// Where a rank stands that is being read, by group: how many of it have been read.
+pub(super) type Counted = HashMap<u32, usize>;
+
+/// A group in words.
+fn words(group: u32) -> String {
+    group.checked_sub(1).map_or_else(|| "all ranks".to_owned(), |number| format!("group {number}"))
+}
+
+impl Groups {
+    /// Those of a schedule of so many ranks: that of all of them.
+    pub(super) fn new(ranks: u32) -> Self {
+        Self { groups: vec![Group::new((0..ranks).collect())], ..Self::default() }
+    }
+
+    /// Adds one. `text` is what stands behind `group`, such as `0: 0-7 16-24:4`.
+    pub(super) fn add(&mut self, text: &str, line: usize) -> Result<(), GoalError> {
+        let failed = |what: String| GoalError::Group { line, what };
+        let ranks_of_all = self.groups[0].ranks.len();
+        let next = self.groups.len() - 1;
+        let (number, list) = text.split_once(':').unwrap_or((text, ""));
+        if number.trim().parse() != Ok(next) {
+            return Err(failed(format!(
+                "a group `{}`; number groups from 0 in the order of lines, this one as `group {next}: 0-7`",
+                number.trim()
+            )));
+        }
+        let mut ranks = Vec::new();
+        for word in list.split_ascii_whitespace() {
+            let range = range(word).filter(|(_, last, _)| (*last as usize) < ranks_of_all);
+            let (first, last, step) = range.ok_or_else(|| {
+                failed(format!(
+                    "group {next} has no ranks `{word}`; list those below {ranks_of_all} that it has, as in `0 2 4`, `0-7` or `0-56:8`"
+                ))
+            })?;
+            ranks.extend((first..=last).step_by(step as usize));
+        }
+        if ranks.is_empty() {
+            return Err(failed(format!("group {next} has no ranks; list them behind a colon, as in `0-7`")));
+        }
+        let group = Group::new(ranks);
+        if let Some(two) = group.places.windows(2).find(|two| two[0].0 == two[1].0) {
+            return Err(failed(format!("group {next} has rank {} twice; list it once", two[0].0)));
+        }
+        self.groups.push(group);
+        Ok(())
+    }
+
+    /// What an operation of a rank does, its next collective of a group.
+    pub(super) fn take_part(
+        &mut self,
+        first: (u32, u32),
+        line: usize,
+        counted: &mut Counted,
+        (operation, size, group): (Operation, u64, u32),
+    ) -> Result<Does, GoalError> {
+        let rank = first.0;
+        let failed = |what: String| GoalError::Group { line, what };
+        let known = self.groups.len() - 1;
+        let of = self.groups.get_mut(group as usize).ok_or_else(|| {
+            failed(format!(
+                "there is no group {}; list its ranks above, as in `group {known}: 0-7`",
+                group - 1
+            ))
+        })?;
+        if of.place(rank).is_none() {
+            return Err(failed(format!("{} is without rank {rank}; list it there", words(group))));
+        }
+        let count = counted.entry(group).or_default();
+        let number = match of.numbers.get(*count) {
+            Some(&number) => number,
+            None => {
+                let number = u32::try_from(self.joint.len()).unwrap_or(u32::MAX);
+                of.numbers.push(number);
+                self.joint.push(Joint { group, operation, size, first });
+                number
+            }
+        };
+        *count += 1;
+        let does = Does::Collective { operation, size, group, number };
+        let one = self.joint[number as usize];
+        if (one.operation, one.size) != (operation, size) {
+            let of_first =
+                Does::Collective { operation: one.operation, size: one.size, group, number }.to_string();
+            return Err(GoalError::Unlike {
+                group: words(group),
+                nth: *count,
+                one: of_first,
+                first: one.first,
+                other: does.to_string(),
+                rank,
+            });
+        }
+        Ok(does)
+    }
+
+    /// A rank has been read.
+    pub(super) fn close(&mut self, rank: u32, counted: &Counted) {
+        self.counts.extend(counted.iter().map(|(group, count)| ((*group, rank), *count)));
+    }
+
+    /// All of them, when all ranks have been read.
+    pub(super) fn finish(self) -> Result<(Vec<Group>, Vec<Joint>), GoalError> {
+        if self.joint.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        for (group, it) in (0..).zip(&self.groups) {
+            let count = |rank: u32| self.counts.get(&(group, rank)).copied().unwrap_or(0);
+            let Some(&first) = it.ranks.first() else { continue };
+            if let Some(&other) = it.ranks.iter().find(|rank| count(**rank) != count(first)) {
+                let (more, fewer) = if count(first) > count(other) { (first, other) } else { (other, first) };
+                let (most, fewest) = (count(more), count(fewer));
+                return Err(GoalError::Fewer { group: words(group), more, most, fewer, fewest });
+            }
+        }
+        Ok((self.groups, self.joint))
+    }
+}
+
+/// `3`, `0-7` or `0-56:8` as the first, the last and by how much they go on.
+fn range(word: &str) -> Option<(u32, u32, u32)> {
+    let (range, step) = match word.split_once(':') {
+        Some((range, step)) => (range, step.parse().ok().filter(|step| *step > 0)?),
+        None => (word, 1),
+    };
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last).then_some((first, last, step))
+}
+
+/// Writes ranks as [`Groups::add`] reads them, each behind a space, those that follow one another by one number in one word.
+pub(crate) fn write_ranks(out: &mut impl Write, ranks: &[u32]) -> fmt::Result {
+    let mut rest = ranks;
+    while let [first, others @ ..] = rest {
+        let step = others.first().and_then(|second| second.checked_sub(*first)).filter(|step| *step > 0);
+        let follows = |pair: &&[u32]| pair[1].checked_sub(pair[0]) == step;
+        let more = if step.is_some() { rest.windows(2).take_while(follows).count() } else { 0 };
+        let last = rest[more];
+        match (more, step) {
+            (0 | 1, _) => write!(out, " {first}")?,
+            (_, Some(1)) => write!(out, " {first}-{last}")?,
+            (_, step) => write!(out, " {first}-{last}:{}", step.unwrap_or(1))?,
+        }
+        rest = if more > 1 { &rest[more + 1..] } else { others };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Schedule;
+    use super::*;
+
+    fn read(text: &str) -> Result<Schedule, GoalError> {
+        Schedule::read(text.as_bytes())
+    }
+
+    /// Four ranks that do these; each line is of the ranks before its colon.
+    fn four(groups: &str, lines: &[(&[u32], &str)]) -> String {
+        let block = |rank: u32| {
+            let of: String = lines
+                .iter()
+                .filter(|(ranks, _)| ranks.contains(&rank))
+                .map(|(_, line)| format!("{line}\n"))
+                .collect();
+            format!("rank {rank} {{\n{of}}}\n")
+        };
+        format!("num_ranks 4\n{groups}{}", (0..4).map(block).collect::<String>())
+    }
+
+    #[test]
+    fn the_same_line_of_each_rank_is_one_collective() {
+        let all = [0, 1, 2, 3];
+        let text = four(
+            "group 0: 0-2:2\ngroup 1: 3 1\n",
+            &[
+                (&all, "a: all-reduce 8b"),
+                (&[0, 2], "b: all-gather 16b group 0 cpu 3"),
+                (&[1, 3], "b: broadcast 4 b group 1"),
+                (&all, "c: all-to-all 8b"),
+            ],
+        );
+        let schedule = read(&text).unwrap();
+        assert_eq!(
+            schedule.groups.iter().map(|it| &it.ranks[..]).collect::<Vec<_>>(),
+            [&all[..], &[0, 2], &[3, 1]]
+        );
+        assert_eq!(
+            schedule.groups.iter().map(|it| &it.numbers[..]).collect::<Vec<_>>(),
+            [&[0, 2][..], &[1], &[3]]
+        );
+        let joint: Vec<_> =
+            schedule.joint.iter().map(|it| (it.group, it.operation, it.size, it.first)).collect();
+        assert_eq!(
+            joint,
+            [
+                (0, Operation::AllReduce, 8, (0, 0)),
+                (1, Operation::AllGather, 16, (0, 1)),
+                (0, Operation::AllToAll, 8, (0, 2)),
+                (2, Operation::Broadcast, 4, (1, 1)),
+            ]
+        );
+        let last = schedule.ranks[3].operations()[1].does;
+        assert_eq!(last, Does::Collective { operation: Operation::Broadcast, size: 4, group: 2, number: 3 });
+        assert_eq!(
+            (schedule.words(3, 1), schedule.words(3, 2)),
+            ("b: broadcast 4b group 1".into(), "c: all-to-all 8b".into())
+        );
+        assert_eq!([3, 1, 0].map(|rank| schedule.groups[2].place(rank)), [Some(0), Some(1), None]);
+    }
+
+    #[test]
+    fn what_ranks_cannot_do_together_is_refused() {
+        let all: &[u32] = &[0, 1, 2, 3];
+        for (groups, lines, message) in [
+            ("group 1: 0\n", &[][..], "line 2: a group `1`; number groups from 0"),
+            ("group 0\n", &[], "line 2: group 0 has no ranks; list them"),
+            ("group 0: 4\n", &[], "line 2: group 0 has no ranks `4`; list those below 4"),
+            ("group 0: 2-1\n", &[], "no ranks `2-1`"),
+            ("group 0: 0-3:0\n", &[], "no ranks `0-3:0`"),
+            ("group 0: 0-2 1\n", &[], "line 2: group 0 has rank 1 twice"),
+            ("", &[(all, "all-reduce 8b group 0")], "line 3: there is no group 0; list its ranks above"),
+            ("group 0: 1 2\n", &[(&[0], "all-reduce 8b group 0")], "line 4: group 0 is without rank 0"),
+            ("", &[(all, "all-reduce 8")], "line 3: \"all-reduce 8\" is no line of a schedule"),
+            ("", &[(all, "all-reduce 8b tag 1")], "line 3"),
+            ("", &[(all, "calc 8 group 0")], "line 3"),
+            (
+                "",
+                &[(&[0, 1], "x: all-reduce 8b"), (&[2], "y: all-reduce 9b"), (&[3], "all-reduce 8b")],
+                "collective 1 of all ranks is `x: all-reduce 8b` at rank 0 and `y: all-reduce 9b` at rank 2",
+            ),
+            (
+                "",
+                &[(&[0, 1, 2], "all-reduce 8b"), (all, "all-reduce 8b")],
+                "rank 0 does 2 collectives of all ranks, and rank 3 does 1",
+            ),
+            (
+                "group 0: 0 1\ngroup 1: 0 1\n",
+                &[
+                    (&[0], "a: all-reduce 8b group 0\nb: all-reduce 8b group 1\nb requires a"),
+                    (&[1], "a: all-reduce 8b group 1\nb: all-reduce 8b group 0\nb requires a"),
+                ],
+                "rank 0: operation 0, `a: all-reduce 8b group 0`, waits for rank 1, which waits in `a: all-reduce 8b group 1` for others",
+            ),
+        ] {
+            let text = four(groups, lines);
+            let error = read(&text).expect_err(&text).to_string();
+            assert!(error.contains(message), "{message}: {error}");
+        }
+        let late = "num_ranks 2\nrank 0 {\n}\ngroup 0: 0\n";
+        assert!(read(late).is_err_and(|error| error.to_string().contains("groups above the blocks")));
+        // Of those that are begun together none waits for the other, nor does what a broadcast's root does next.
+        let crossed = |between: &str| {
+            let one = format!("a: all-reduce 8b group 0\nb: all-reduce 8b group 1\n{between}");
+            let other = format!("a: all-reduce 8b group 1\nb: all-reduce 8b group 0\n{between}");
+            four("group 0: 0 1\ngroup 1: 0 1\n", &[(&[0], &*one), (&[1], &*other)])
+        };
+        assert!(read(&crossed("")).is_ok() && read(&crossed("b irequires a")).is_ok());
+        assert!(matches!(read(&crossed("b requires a")), Err(GoalError::Circle { .. })));
+    }
+
+    #[test]
+    fn lists_of_ranks_are_written_as_they_are_read() {
+        for (ranks, text) in [
+            (&[5][..], " 5"),
+            (&[0, 1, 2, 3], " 0-3"),
+            (&[0, 8, 16, 24, 25], " 0-24:8 25"),
+            (&[3, 1, 0], " 3 1 0"),
+            (&[0, 1, 5, 6, 7], " 0 1 5-7"),
+            (&[2, 4], " 2 4"),
+        ] {
+            let mut written = String::new();
+            write_ranks(&mut written, ranks).unwrap();
+            assert_eq!(written, text);
+            let mut groups = Groups::new(32);
+            groups.add(&format!(" 0:{written}"), 1).unwrap();
+            assert_eq!(groups.groups[1].ranks, ranks);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! How the collectives of a schedule are done: by the algorithms of [`crate::traffic::collective`], each kind of each group over queue pairs
+//! that all of its collectives share.
+
+use super::{Does, Joint, Line, Schedule};
+use crate::traffic::collective::{Algorithm, CHUNKS_MAX, Collective, CollectiveFault, Operation};
+use crate::traffic::spec::Common;
+use roci_fabric::packet::HostId;
+use roci_units::{Bytes, Instant, Span};
+use std::collections::BTreeMap;
+
+/// The most octets of a collective, 1 TiB: parts of it are counted in 64 bits.
+const SIZE_MAX: u64 = 1 << 40;
+/// As many channels as collectives may have.
+const CHANNELS_MAX: u32 = 256;
+
+/// What a schedule does not say of its collectives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct How {
+    /// The algorithm of each operation; `None`: the usual one.
+    pub algorithms: BTreeMap<&'static str, Algorithm>,
+    /// Channels; `None`: rings and trees as many as ranks share a server, others one.
+    pub channels: Option<u32>,
+    /// Into how many parts each channel's data are cut that go their way by themselves; at least 1.
+    pub chunks: u32,
+    /// So many ranks in a row share a server; at least 1.
+    pub per_server: u32,
+}
+
+impl Default for How {
+    fn default() -> Self {
+        Self { algorithms: BTreeMap::new(), channels: None, chunks: 1, per_server: 1 }
+    }
+}
+
+/// One kind of collectives of a group, of any size.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The group, a place in [`Schedule::groups`].
+    pub group: u32,
+    /// Its ranks are numbers within the group.
+    collective: Collective,
+    /// The queue pair of the first edge of the first channel, a place in [`Goal::lines`](super::Goal::lines).
+    first: u32,
+}
+
+/// Why a collective cannot be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{does}` among {ranks} ranks: {what}")]
+pub struct WayError {
+    does: String,
+    ranks: usize,
+    what: String,
+    /// The key of a scenario that is to blame.
+    pub key: &'static str,
+}
+
+impl Way {
+    /// What it does.
+    pub const fn operation(&self) -> Operation {
+        self.collective.operation
+    }
+
+    /// The same with a size. Its ranks are numbers within the group.
+    pub fn of_size(&self, size: u64) -> Collective {
+        Collective { size: Bytes(size), ..self.collective.clone() }
+    }
+
+    /// How it does it.
+    pub const fn algorithm(&self) -> Algorithm {
+        self.collective.algorithm
+    }
+
+    /// The queue pair of an edge of a channel, a place in [`Goal::lines`](super::Goal::lines).
+    pub fn line(&self, channel: u32, edge: u32) -> u32 {
+        self.first + channel * self.collective.schedule().edges() + edge
+    }
+}
+
+/// The ways of all collectives; `lines` get their queue pairs, with all that these carry.
+pub(super) fn ways(schedule: &Schedule, how: &How, lines: &mut Vec<Line>) -> Result<Vec<Way>, WayError> {
+    // Of each kind of each group the sizes, and how many there are of each.
+    let mut kinds = BTreeMap::<(u32, &str), (Operation, BTreeMap<u64, u64>)>::new();
+    for &Joint { group, operation, size, .. } in &schedule.joint {
+        let kind = kinds.entry((group, operation.name())).or_insert_with(|| (operation, BTreeMap::new()));
+        *kind.1.entry(size).or_default() += 1;
+    }
+    let mut ways: Vec<Way> = Vec::new();
+    for ((group, _), (operation, sizes)) in kinds {
+        let members = &schedule.groups[group as usize].ranks;
+        if members.len() < 2 {
+            // By itself a rank has nobody to send to.
+            continue;
+        }
+        let mut collective = template(members, operation, how);
+        for &size in sizes.keys() {
+            collective.size = Bytes(size);
+            check(&collective).map_err(|(what, key)| WayError {
+                does: Does::Collective { operation, size, group, number: 0 }.to_string(),
+                ranks: members.len(),
+                what,
+                key,
+            })?;
+        }
+        // Those that have their data go the same way share queue pairs.
+        let alike = |way: &&Way| {
+            let broadcast = |it: &Collective| it.operation == Operation::Broadcast;
+            way.group == group
+                && way.collective.algorithm == collective.algorithm
+                && way.collective.channels == collective.channels
+                && broadcast(&way.collective) == broadcast(&collective)
+        };
+        let first = match ways.iter().find(alike) {
+            Some(way) => way.first,
+            None => {
+                let first = u32::try_from(lines.len()).unwrap_or(u32::MAX);
+                add_lines(members, &collective, lines);
+                first
+            }
+        };
+        let edges = collective.schedule().edges() as usize;
+        for (&size, &count) in &sizes {
+            collective.size = Bytes(size);
+            for (channel, lines) in (0..).zip(lines[first as usize..].chunks_mut(edges)) {
+                if channel == collective.channels {
+                    break;
+                }
+                let octets = collective.octets_by_edge(channel);
+                for ((edge, line), octets) in (0..).zip(lines).zip(octets) {
+                    let longest = collective.message_sizes(edge).1;
+                    line.add(collective.messages(edge) * count, octets.saturating_mul(count), longest);
+                }
+            }
+        }
+        ways.push(Way { group, collective, first });
+    }
+    Ok(ways)
+}
+
+/// A kind of collectives of `members`, of no size yet.
+fn template(members: &[u32], operation: Operation, how: &How) -> Collective {
+    let per_server = on_each_server(members, how.per_server);
+    let algorithm = how.algorithms.get(operation.name()).copied().unwrap_or(operation.algorithms()[0]);
+    let mut it = Collective {
+        operation,
+        algorithm: match algorithm {
+            // There are no rails to keep to.
+            Algorithm::Pxn if per_server == 1 => Algorithm::Direct,
+            other => other,
+        },
+        ranks: (0u16..).map(HostId).take(members.len()).collect(),
+        per_server,
+        shuffled: false,
+        size: Bytes(0),
+        channels: 1,
+        chunks: how.chunks.clamp(1, CHUNKS_MAX),
+        iterations: 1,
+        gap: Span::ZERO,
+        start: Instant::ZERO,
+        common: Common::default(),
+    };
+    if !it.knows_servers() {
+        it.per_server = 1;
+    }
+    it.channels = how.channels.unwrap_or(match it.algorithm {
+        // Each channel takes another NIC of a server.
+        Algorithm::Ring | Algorithm::Tree => it.per_server.min(CHANNELS_MAX),
+        // One takes all of them.
+        Algorithm::Pxn | Algorithm::Direct | Algorithm::HalvingDoubling => 1,
+    });
+    it
+}
+
+/// How many of `members` share a server, of which each has so many ranks in a row; 1 where that differs from server to server.
+fn on_each_server(members: &[u32], per_server: u32) -> u32 {
+    let mut together = members.chunk_by(|a, b| a / per_server == b / per_server).map(<[u32]>::len);
+    let first = together.next().unwrap_or(1);
+    // A server's members that do not stand together would be taken for those of two servers, which is no harm.
+    if together.all(|other| other == first) { u32::try_from(first).unwrap_or(1) } else { 1 }
+}
+
+/// Whether it can be done; else why not, and the key to change.
+fn check(collective: &Collective) -> Result<(), (String, &'static str)> {
+    if collective.size.0 > SIZE_MAX {
+        return Err((
+            format!("{} octets in all, and 1TiB is the most; split it up", collective.size.0),
+            "file",
+        ));
+    }
+    match collective.check() {
+        // Empty messages are sent as well as others.
+        Ok(()) | Err(CollectiveFault::TooSmall { .. }) => Ok(()),
+        Err(fault @ CollectiveFault::NoPowerOfTwo(_)) => Err((
+            format!(
+                "`halving-doubling` is for powers of two; set `algorithm = {{ {} = \"ring\" }}`",
+                collective.operation.name()
+            ),
+            fault.key(),
+        )),
+        Err(fault @ CollectiveFault::TooLong { .. }) => Err((fault.to_string(), "chunks")),
+        Err(fault) => Err((fault.to_string(), fault.key())),
+    }
+}
+
+/// Adds the queue pairs of all channels, which carry nothing yet.
+fn add_lines(members: &[u32], collective: &Collective, lines: &mut Vec<Line>) {
+    let steps = collective.schedule();
+    for channel in 0..collective.channels {
+        let member = |place| members[collective.rank_at(channel, place) as usize];
+        lines.extend((0..steps.edges()).map(|edge| {
+            let (from, to) = steps.ends(edge);
+            Line::empty(member(from), member(to))
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Goal;
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn groups_know_servers_where_they_have_as_many_ranks_on_each() {
+        let of = |members: &[u32]| on_each_server(members, 4);
+        assert_eq!(of(&[0, 1, 2, 3, 4, 5, 6, 7]), 4);
+        assert_eq!(of(&[0, 1, 4, 5]), 2);
+        assert_eq!(of(&[1, 2, 3]), 3, "all of one server");
+        assert_eq!(of(&[0, 4, 8]), 1, "one rail");
+        assert_eq!(of(&[0, 1, 4]), 1, "uneven");
+        assert_eq!(on_each_server(&[0, 1, 2], 1), 1);
+    }
+
+    /// Eight ranks that do these, one after the other.
+    fn goal(lines: &str) -> Goal {
+        let blocks: String = (0..8).map(|rank| format!("rank {rank} {{\n{lines}\n}}\n")).collect();
+        let schedule = Schedule::read(format!("num_ranks 8\n{blocks}").as_bytes()).expect("a schedule");
+        let hosts = (0u16..8).map(HostId).collect();
+        Goal::new(Arc::new(schedule), hosts, false, Common::default()).expect("a host for each")
+    }
+
+    fn how(algorithms: &[(&'static str, Algorithm)], per_server: u32) -> How {
+        How { algorithms: algorithms.iter().copied().collect(), per_server, ..How::default() }
+    }
+
+    #[test]
+    fn collectives_of_one_kind_share_queue_pairs_which_carry_all_of_them() {
+        let mut goal = goal("all-reduce 800b\nall-reduce 80b\nall-gather 8b\nsend 8b to 0\nall-to-all 8b");
+        assert_eq!(goal.lines().len(), 7, "those of sends");
+        goal.set_how(&How::default()).expect("they can be done");
+        // A ring, and each to each other.
+        assert_eq!(goal.lines().len(), 7 + 8 + 8 * 7);
+        let (_, sum) = goal.way(0).expect("a way");
+        let (_, gather) = goal.way(2).expect("a way");
+        assert_eq!((sum.line(0, 3), gather.line(0, 3)), (10, 10));
+        let line = goal.lines()[10];
+        // 2 (n - 1) shards of each sum, and n - 1 of what is gathered.
+        assert_eq!((line.from, line.to, line.messages, line.octets), (3, 4, 14 + 14 + 7, 14 * 110 + 7));
+        assert_eq!(line.longest, 100);
+        assert!(goal.is_joint(10) && !goal.is_joint(6));
+        let servers = how(&[("all-to-all", Algorithm::Pxn)], 4);
+        goal.set_how(&servers).expect("they can be done");
+        // Four rings, one for each NIC of a server; each to three of its server and to one of the other.
+        assert_eq!(goal.lines().len(), 7 + 4 * 8 + 8 * 4);
+        goal.set_how(&how(&[("all-to-all", Algorithm::Pxn)], 1)).expect("they can be done");
+        assert_eq!(goal.lines().len(), 7 + 8 + 8 * 7, "without servers all at once");
+    }
+
+    #[test]
+    fn what_queue_pairs_carry_is_what_the_steps_send() {
+        for (name, algorithms) in Operation::ALL.map(|it| (it.name(), it.algorithms())) {
+            for &algorithm in algorithms {
+                let mut goal = goal(&format!("{name} 1003b\n{name} 7b"));
+                let how = How { chunks: 3, channels: Some(2), ..how(&[(name, algorithm)], 2) };
+                goal.set_how(&how).expect("it can be done");
+                let mut sent = vec![(0, 0); goal.lines().len()];
+                for (number, size) in [(0, 1003), (1, 7)] {
+                    let (_, way) = goal.way(number).expect("a way");
+                    let one = way.of_size(size);
+                    let steps = one.schedule();
+                    for (channel, rank, step) in (0..2)
+                        .flat_map(|channel| (0..8).map(move |rank| (channel, rank)))
+                        .flat_map(|(channel, rank)| (0..steps.steps()).map(move |step| (channel, rank, step)))
+                    {
+                        let Some(message) = steps.message(one.place_of(channel, rank), step) else {
+                            continue;
+                        };
+                        let line = way.line(channel, message.edge);
+                        assert_eq!(goal.lines()[line as usize].from, rank);
+                        for chunk in 0..3 {
+                            let sent = &mut sent[line as usize];
+                            *sent = (sent.0 + 1, sent.1 + one.octets(channel, chunk, &message));
+                        }
+                    }
+                }
+                let carried: Vec<_> = goal.lines().iter().map(|line| (line.messages, line.octets)).collect();
+                assert_eq!(carried, sent, "{name} by {algorithm:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_told_with_the_key_to_change() {
+        let told = |lines: &str, how: &How| {
+            let error = goal(lines).set_how(how).expect_err("it cannot be done");
+            (error.key, error.to_string())
+        };
+        let (key, error) = told("all-reduce 1100000000000b", &How::default());
+        assert_eq!(key, "file");
+        assert!(
+            error.starts_with("`all-reduce 1100000000000b` among 8 ranks:")
+                && error.contains("1TiB is the most"),
+            "{error}"
+        );
+        let (key, error) = told("all-reduce 17179869184b", &How::default());
+        assert_eq!(key, "chunks");
+        assert!(
+            error.contains("messages of 2GiB, and 1GiB is the most; set `chunks` to 2 or more"),
+            "{error}"
+        );
+        let (key, error) = told("all-reduce 8b", &how(&[("all-reduce", Algorithm::Direct)], 1));
+        assert!(key == "algorithm" && error.contains("has no algorithm `direct`"), "{error}");
+        let three = "num_ranks 3\nrank 0 {\nall-reduce 8b\n}\nrank 1 {\nall-reduce 8b\n}\nrank 2 {\nall-reduce 8b\n}\n";
+        let schedule = Schedule::read(three.as_bytes()).expect("a schedule");
+        let hosts = (0u16..3).map(HostId).collect();
+        let mut goal =
+            Goal::new(Arc::new(schedule), hosts, false, Common::default()).expect("a host for each");
+        let error = goal
+            .set_how(&how(&[("all-reduce", Algorithm::HalvingDoubling)], 1))
+            .expect_err("no power of two");
+        assert!(error.to_string().contains("set `algorithm = { all-reduce = \"ring\" }`"), "{error}");
+    }
+}
