@@ -434,7 +434,7 @@ mod tests {
         };
         let hpcc = "{ law = \"hpcc\", base_rtt = \"4us\" }";
         assert!(
-            said("srnic", hpcc, "and `h1` with what NICs take, 55"),
+            said("srnic", hpcc, "and `h1` with what NICs take, 66"),
             "{:?}",
             on("srnic", hpcc).notes().collect::<Vec<_>>()
         );

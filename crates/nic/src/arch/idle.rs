@@ -1,8 +1,9 @@
-//! How long the parts of an idle NIC take for a packet, where all that it needs is on the chip: what a round trip has besides the network.
+//! How long the parts of an idle NIC take for a packet, where all that it needs is on the chip, as far as anything of its kind stays there: what a
+//! round trip has besides the network.
 
 use super::counters::Cause;
 use super::pcie::Link;
-use super::spec::Architecture;
+use super::spec::{Architecture, Entries, Store};
 use roci_units::{Instant, Span};
 
 impl Architecture {
@@ -16,7 +17,9 @@ impl Architecture {
             0 => Span::ZERO,
             _ => self.span(self.units.send) + self.unit_extra(payload),
         };
-        fetched.max(worked) + self.span(self.send.latency) + self.edge()
+        let requests = self.fetched_each_time(self.wqe, Cause::Wqe);
+        let context = self.fetched_each_time(self.context, Cause::Context);
+        requests + context + fetched.max(worked) + self.span(self.send.latency) + self.edge()
     }
 
     /// From the arrival of a packet with `payload` octets until the engine has judged it, and answers it where it does so at once.
@@ -26,7 +29,16 @@ impl Architecture {
             false => Span::ZERO,
         };
         let worked = self.span(self.units.receive) + self.unit_extra(payload);
-        worked + self.span(self.receive.latency) + placed + self.edge()
+        let context = self.fetched_each_time(self.context, Cause::Context);
+        context + worked + self.span(self.receive.latency) + placed + self.edge()
+    }
+
+    /// How long an entry takes to come from the host's memory where none of `store` stays on the chip: then each packet that comes alone waits for it.
+    fn fetched_each_time(&self, store: Store, cause: Cause) -> Span {
+        match self.pcie.attached && store.entries == Entries::Count(0) {
+            true => Link::new(self.pcie).read(Instant::ZERO, store.size.into(), cause).since(Instant::ZERO),
+            false => Span::ZERO,
+        }
     }
 
     /// What a unit takes for so much payload besides, on the mean.
@@ -60,5 +72,19 @@ mod tests {
         // Eight cycles of 10 ns and two, without PCIe, each with an edge to wait for.
         let tonic = presets::find("tonic").expect("a preset");
         assert_eq!([tonic.idle_send(1024), tonic.idle_receive(0)].map(nanos), [90, 30]);
+    }
+
+    #[test]
+    fn what_never_stays_on_the_chip_is_waited_for_each_time() {
+        let nanos = |span: Span| span.as_ps().div_ceil(1_000);
+        let mut srnic = presets::find("srnic").expect("a preset");
+        let fetched = srnic.idle_send(1024);
+        srnic.wqe.entries = Entries::Count(1);
+        // A read of 1100 ns and 88 octets at 126 Gb/s, of a request that is dropped after its turn.
+        assert_eq!(nanos(fetched.saturating_sub(srnic.idle_send(1024))), 1_106);
+        let kept = srnic.idle_receive(0);
+        srnic.context.entries = Entries::Count(0);
+        // 210 octets and their header, before a packet is judged.
+        assert_eq!(nanos(srnic.idle_receive(0).saturating_sub(kept)), 1_115);
     }
 }
