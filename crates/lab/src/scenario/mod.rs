@@ -17,6 +17,7 @@
 //! | `frame` | the greatest frame of the run |
 //! | `reach` | how far apart the hosts are, for telemetry and the timeout |
 //! | `fill` | whether a flow alone can fill its link |
+//! | `cores` | whether cores hear of all that a law is told |
 //! | `presets` | whether presets fit the links |
 //! | `priorities` | which priorities its packets travel on |
 //! | `together` | what goes badly together |
@@ -29,6 +30,7 @@
 mod apart;
 mod application;
 mod changes;
+mod cores;
 mod devices;
 mod end;
 mod ets;
@@ -236,7 +238,8 @@ impl Scenario {
         let timeout = timeout.unwrap_or_else(|| top.origin_of("topology"));
         let timeout_note = reach.judge(&source, timeout, &topology.graph, &transport, &faults)?;
         let overhead = roci_wire::overhead(Opcode::WRITE_MIDDLE, transport.layout, IpVersion::V4);
-        let ahead = nic.longest_wait(&topology.graph, u64::from(overhead) + WIRE_OVERHEAD as u64);
+        let overhead = u64::from(overhead) + WIRE_OVERHEAD as u64;
+        let ahead = nic.longest_wait(&topology.graph, overhead);
         let trims = switch.config.trim.is_some();
         let network = reach.round_trip(&faults).map(|round_trip| fill::Network { round_trip, ahead, trims });
         for control in controls.iter_mut().chain([&mut transport.control]).filter(|it| it.is_fitted()) {
@@ -269,6 +272,7 @@ impl Scenario {
             lossless,
             reach,
             frame,
+            overhead,
             max_frame,
             timeout: timeout_note,
             idle,

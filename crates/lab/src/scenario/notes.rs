@@ -2,7 +2,7 @@
 
 use super::reach::Reach;
 use super::read::Table;
-use super::{Control, Scenario, Source, Switch, ets, fast, fill, presets, together};
+use super::{Control, Scenario, Source, Switch, cores, ets, fast, fill, presets, together};
 use crate::traffic::spec::{Op, Traffic};
 
 /// What reading found out and a scenario does not keep.
@@ -16,6 +16,8 @@ pub(super) struct Found<'a> {
     pub reach: Reach,
     /// The greatest frame, without telemetry, in octets.
     pub frame: u32,
+    /// What a full packet has on a link besides its payload, in octets.
+    pub overhead: u64,
     /// The greatest that NICs must have room for, in octets.
     pub max_frame: u32,
     /// What there is to say of the timeout,
@@ -31,7 +33,8 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
     let Scenario { switch, nic, transport, traffic, controls, application, machine, faults, source, .. } =
         scenario;
     let graph = &scenario.topology.graph;
-    let Found { transport: table, lossy, lossless, reach, frame, max_frame, timeout, idle, late } = found;
+    let Found { transport: table, lossy, lossless, reach, frame, overhead, max_frame, timeout, idle, late } =
+        found;
     let used = || presets::used(traffic, &transport.control, controls);
     let origin_of = |key| table.and_then(|table| table.get(key)).map(|node| node.origin);
 
@@ -80,6 +83,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(unfilled.into_iter().flatten())
         .chain(fill::unseen(used(), source, nic.config.mtu, graph, hops))
         .chain(fill::in_turns(used(), nic, graph))
+        .chain(cores::notes(used(), source, transport, nic, graph, overhead))
         .chain(idle)
         .chain(late)
         .chain(faults.idle_notes(scenario.stop, source))

@@ -3,7 +3,7 @@
 
 use super::counters::Cause;
 use super::pcie::Link;
-use super::spec::{Architecture, Entries, Store};
+use super::spec::{Architecture, Entries, Store, Time};
 use roci_units::{Instant, Span};
 
 impl Architecture {
@@ -41,6 +41,16 @@ impl Architecture {
         }
     }
 
+    /// How long a core takes for an event of a law that is no program, with its context at hand; `None` where there are no cores.
+    pub fn native_event(&self) -> Option<Span> {
+        let clock = self.core_clock().filter(|_| self.cores.pairs > 0)?;
+        let load = match self.cores.load {
+            Time::Cycles(cycles) => clock.cycles(cycles),
+            Time::Span(span) => span,
+        };
+        Some(load + clock.cycles(self.cores.native))
+    }
+
     /// What a unit takes for so much payload besides, on the mean.
     fn unit_extra(&self, payload: u64) -> Span {
         match self.units.count {
@@ -72,6 +82,15 @@ mod tests {
         // Eight cycles of 10 ns and two, without PCIe, each with an edge to wait for.
         let tonic = presets::find("tonic").expect("a preset");
         assert_eq!([tonic.idle_send(1024), tonic.idle_receive(0)].map(nanos), [90, 30]);
+    }
+
+    #[test]
+    fn an_event_of_a_law_in_rust_takes_its_core_what_it_takes_to_load_and_to_run() {
+        let event = |name| presets::find(name).expect("a preset").native_event();
+        // 6 and 69 cycles of 4 ns, and 2 and 27.
+        assert_eq!(event("swcc-naive"), Some(Span::from_nanos(300)));
+        assert_eq!(event("swcc"), Some(Span::from_nanos(116)));
+        assert_eq!(event("srnic"), None);
     }
 
     #[test]
