@@ -26,6 +26,12 @@ const FILES: &[(&str, &str)] = &[
          rank 1 {\nr: recv 8b from 0 tag 4\ns: send 8b to 0 tag 4\ns requires r\n}\n",
     ),
     ("untaken.goal", "num_ranks 2\nrank 0 {\nc: calc 9000\ns: send 8b to 1 tag 1\ns requires c\n}\n"),
+    // The first is shorter than the receive says, and the others are longer.
+    (
+        "longer.goal",
+        "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 1\nsend 900b to 1 tag 2\nsend 700b to 1 tag 2\n}\n\
+         rank 1 {\nrecv 64b from 0 tag 1\nrecv 800b from 0 tag 2\nrecv 600b from 0 tag 2\n}\n",
+    ),
     ("nobody.goal", "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 1\n}\nrank 1 {\nrecv 8b from -1 tag 2\n}\n"),
     // Messages of all lengths, none too, one after the other and back.
     (
@@ -210,6 +216,20 @@ fn a_message_that_no_receive_takes_is_told_of_and_a_flow_begins_with_its_first()
         results.warnings
     );
     assert_eq!(results.flows[0].start.as_secs_f64(), 9e-6);
+}
+
+#[test]
+fn messages_that_are_longer_than_their_receives_are_told_of_once_with_the_first() {
+    let results = run(&of("longer.goal", ""), &[]);
+    let totals = only(&results).totals();
+    assert_eq!((totals.longer, totals.shorter, totals.undone), (2, 1, 0));
+    let [told] = &results.warnings[..] else { panic!("one warning: {:?}", results.warnings) };
+    for part in [
+        "2 of the messages of traffic 0 were longer",
+        "rank 0, operation 1, `send 900b to 1 tag 2`, taken by rank 1, operation 1, `recv 800b from 0 tag 2`",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub(crate) struct GoalRecord<'a> {
     messages: u64,
     message_bytes: u64,
     untaken: u64,
+    longer: u64,
+    shorter: u64,
     critical_path: Option<PathRecord>,
     replays: Option<ReplaysRecord>,
     collectives: Vec<KindRecord>,
@@ -116,6 +118,8 @@ impl<'a> GoalRecord<'a> {
             messages: totals.sent,
             message_bytes: totals.sent_bytes,
             untaken: totals.untaken,
+            longer: totals.longer,
+            shorter: totals.shorter,
             critical_path: it.path.as_ref().map(PathRecord::new),
             replays: it.replays.map(|Replays { links, alone, no_network }| ReplaysRecord {
                 links_s: links.map(Span::as_secs_f64),
@@ -338,6 +342,7 @@ mod tests {
         let expected = serde_json::json!({
             "name": "0", "ranks": 2, "operations": 5, "undone": 0, "failed": false, "time_s": 1e-4,
             "last_rank": 1, "last_host": "s1", "computed_s": 5e-5, "messages": 1, "message_bytes": 1000, "untaken": 0,
+            "longer": 0, "shorter": 0,
             "critical_path": {
                 "late_s": 0.0, "computed_s": 5e-5, "overhead_s": 1e-5, "messages_s": 4e-5, "messages": 1, "collectives_s": 0.0,
                 "collectives": 0,

@@ -226,6 +226,10 @@ pub struct GoalRank {
     pub received_bytes: u64,
     /// Messages that no receive took.
     pub untaken: u64,
+    /// Messages that its receives took though they were longer than these say.
+    pub longer: u64,
+    /// Those that were shorter.
+    pub shorter: u64,
 }
 
 /// The chain of what was waited for, from the beginning to the operation that was done last. Its parts add up to its time.
@@ -394,6 +398,8 @@ impl GoalResult {
             received: sum.received + rank.received,
             received_bytes: sum.received_bytes + rank.received_bytes,
             untaken: sum.untaken + rank.untaken,
+            longer: sum.longer + rank.longer,
+            shorter: sum.shorter + rank.shorter,
             ..sum
         })
     }

@@ -15,7 +15,7 @@ use crate::scenario::RegisterWrite;
 use crate::traffic::{Job, JobId, Traffic, flow_name};
 pub(super) use collective::Collectives;
 pub(super) use counted::Counted;
-pub(super) use goal::{Goals, Trip};
+pub(super) use goal::{Goals, Longer, Trip};
 use roci_control::Law;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;

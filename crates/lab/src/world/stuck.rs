@@ -1,6 +1,6 @@
 //! Runs that do not get on: deadlocks, stalls, and the end of time.
 
-use super::driver::{Live, SlowRead};
+use super::driver::{Live, Longer, SlowRead};
 use super::sampler::sending_end;
 use super::{SLICE, Simulation, build};
 use crate::results::{Deadlock, FlowResult, FlowStatus};
@@ -145,8 +145,17 @@ impl Simulation<'_> {
         Err(RunError::Stalled { at: self.fabric.net.now(), flows: Vec::new(), left: 0, why })
     }
 
-    /// Tells of schedules that have come to no end though all that was sent has arrived and nothing is calculated.
+    /// Tells of schedules that have come to no end though all that was sent has arrived and nothing is calculated, and of messages that an
+    /// application would not have taken whole.
     pub(super) fn look_for_undone(&mut self) {
+        for (table, count, Longer { send, receive }) in self.fabric.nics.application.goals.longer() {
+            let name = &self.scenario.traffic_names[table];
+            let ((from, of, sends), (to, by, receives)) = (send, receive);
+            self.warnings.push(format!(
+                "{count} of the messages of traffic {name} were longer than the receives that took them say, where MPI would cut them off with an error; they came whole. \
+                 The first: rank {from}, operation {of}, `{sends}`, taken by rank {to}, operation {by}, `{receives}`; have both say one size"
+            ));
+        }
         let waiting = self.waiting();
         if !waiting.is_empty() {
             self.warnings.push(format!(

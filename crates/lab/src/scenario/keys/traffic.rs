@@ -282,6 +282,12 @@ pub static GOAL: Section = section(
             "How long a CPU of a rank is busy with each message that it sends, and with each that it receives (`o` of LogGOPS).",
         ),
         key(
+            "overhead_per_octet",
+            "a time, such as `\"0.1ns\"`",
+            "`\"0s\"`",
+            "How much longer it is busy with a message for each octet but the first, as where it copies it (`O` of LogGOPS). Times are whole picoseconds.",
+        ),
+        key(
             "eager",
             "a size, such as `\"64KiB\"`",
             "`65535`",

@@ -50,6 +50,7 @@ impl Reading<'_> {
         goal.shuffled = table.word("placement", &PLACEMENTS)?.unwrap_or(false);
         goal.unit = table.span("calc_unit")?.unwrap_or(goal.unit);
         goal.overhead = table.span("overhead")?.unwrap_or(goal.overhead);
+        goal.overhead_per_octet = table.span("overhead_per_octet")?.unwrap_or(goal.overhead_per_octet);
         goal.eager = table.bytes("eager", 0..=u64::MAX)?.unwrap_or(goal.eager);
         goal.replays = table.flag("replays")?.unwrap_or(goal.replays);
         goal.start = self.start(table)?;
@@ -126,11 +127,12 @@ mod tests {
         );
         assert_eq!((usual.shuffled, usual.start, usual.lines().len()), (false, Instant::ZERO, 1));
         let lines = "file = \"two.goal\"\nhosts = [\"h3\", \"h0\"]\nplacement = \"random\"\ncalc_unit = \"0s\"\noverhead = \"200ns\"\n\
-            eager = 0\nqueue_pairs = \"tag\"\nstart = \"6us\"\npriority = 2\n";
+            overhead_per_octet = \"0.1ns\"\neager = 0\nqueue_pairs = \"tag\"\nstart = \"6us\"\npriority = 2\n";
         let scenario = read(lines).unwrap();
         let Traffic::Goal(one) = &scenario.traffic[0] else { panic!("a schedule") };
         assert_eq!((&one.hosts[..], one.shuffled), (&[HostId(3), HostId(0)][..], true));
         assert_eq!((one.unit, one.overhead, one.eager), (Span::ZERO, Span::from_nanos(200), Bytes(0)));
+        assert_eq!((one.overhead_per_octet, usual.overhead_per_octet), (Span::from_ps(100), Span::ZERO));
         assert_eq!((one.start, one.common.priority), (Instant::ZERO + Span::from_micros(6), Some(2)));
         assert_eq!(one.lines()[0].tag, 3, "tags have queue pairs of their own");
     }

@@ -63,7 +63,7 @@ pub enum Does {
         from: Option<u32>,
         /// Its tag; `None`: any.
         tag: Option<u32>,
-        /// Its octets, as the receiver has them. What is sent is what comes.
+        /// How many octets the receiver has room for. What is sent is what comes.
         size: u64,
     },
     /// Takes part in a collective.
@@ -301,6 +301,8 @@ pub struct Goal {
     pub unit: Span,
     /// How long a CPU is busy with each message that it sends, and with each that it receives.
     pub overhead: Span,
+    /// How much longer for each of its octets but the first.
+    pub overhead_per_octet: Span,
     /// A send of at most so many octets is done when it has been posted, a longer one when it has been acknowledged.
     pub eager: Bytes,
     /// Whether it is found out how long it takes where less is in its way.
@@ -345,6 +347,7 @@ impl Goal {
             shuffled: false,
             unit: Span::from_nanos(1),
             overhead: Span::ZERO,
+            overhead_per_octet: Span::ZERO,
             eager: EAGER,
             replays: true,
             start: Instant::ZERO,
@@ -377,6 +380,11 @@ impl Goal {
     pub fn way(&self, number: u32) -> Option<(u32, &Way)> {
         let place = self.way_of.get(number as usize).copied().flatten()?;
         Some((place, self.ways.get(place as usize)?))
+    }
+
+    /// How long a CPU is busy with a message of so many octets that it sends or receives: `o + (s - 1) O` of LogGOPS.
+    pub fn overhead_of(&self, octets: u64) -> Span {
+        self.overhead + self.overhead_per_octet * octets.saturating_sub(1)
     }
 
     /// Its queue pairs.

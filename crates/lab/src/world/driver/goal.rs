@@ -11,6 +11,7 @@ use super::{Driver, at};
 use crate::results::goal::{GoalResult, Replays};
 use crate::traffic::goal::{Goal, Line};
 use crate::traffic::{Job, JobId, Traffic, jobs};
+pub(in crate::world) use ranks::Longer;
 use ranks::{Effect, Ranks};
 pub(in crate::world) use replay::Trip;
 use replay::{Shared, play};
@@ -180,6 +181,15 @@ impl Goals {
     pub(in crate::world) fn untaken(&self) -> impl Iterator<Item = (usize, u64)> {
         let groups = self.groups.iter().enumerate();
         groups.filter_map(|(table, group)| Some((table, group.as_ref()?.ranks.untaken())))
+    }
+
+    /// Of each schedule with messages that were longer than their receives say, how many, and the first.
+    pub(in crate::world) fn longer(&self) -> impl Iterator<Item = (usize, u64, Longer)> {
+        let groups = self.groups.iter().enumerate();
+        groups.filter_map(|(table, group)| {
+            let (count, first) = group.as_ref()?.ranks.longer()?;
+            Some((table, count, first))
+        })
     }
 
     fn take_due(&mut self, now: Instant) -> Option<(u32, u32, u32)> {

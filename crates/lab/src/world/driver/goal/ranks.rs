@@ -45,8 +45,8 @@ struct Cpu {
     queue: VecDeque<(u32, Instant)>,
 }
 
-/// Operations in the order in which they came to stand there.
-type Queue = VecDeque<(u64, u32)>;
+/// Operations in the order in which they came to stand there: of receives their numbers, of messages the ranks and numbers of their sends.
+type Queue<T> = VecDeque<(u64, T)>;
 
 /// A rank and a tag; `None`: any.
 type Key = (Option<u32>, Option<u32>);
@@ -60,7 +60,7 @@ fn keys(from: u32, tag: u32) -> [Key; 4] {
 #[derive(Debug, Default)]
 struct Unexpected {
     /// By the rank and tag that they are asked for with; each stands under four keys where the rank takes any.
-    queues: BTreeMap<Key, Queue>,
+    queues: BTreeMap<Key, Queue<(u32, u32)>>,
     /// Those that were taken under one key and may stand under others still.
     taken: BTreeSet<u64>,
     /// Whether the rank takes messages of any rank or tag.
@@ -69,16 +69,17 @@ struct Unexpected {
 }
 
 impl Unexpected {
-    fn add(&mut self, from: u32, tag: u32, message: (u64, u32)) {
+    fn add(&mut self, from: u32, tag: u32, order: u64, operation: u32) {
         self.count += 1;
+        let message = (order, (from, operation));
         let keys = keys(from, tag);
         for key in if self.takes_any { &keys[..] } else { &keys[..1] } {
             self.queues.entry(*key).or_default().push_back(message);
         }
     }
 
-    /// The first that a receive takes which asks for `key`.
-    fn take(&mut self, key: Key) -> Option<u32> {
+    /// The first that a receive takes which asks for `key`: its rank and its send.
+    fn take(&mut self, key: Key) -> Option<(u32, u32)> {
         while let Some((order, send)) = pop(&mut self.queues, key) {
             if !self.takes_any || self.taken.insert(order) {
                 self.count -= 1;
@@ -101,8 +102,10 @@ struct State {
     by: Vec<By>,
     cpus: Vec<Cpu>,
     /// Receives that wait for a message, by the rank and tag that they ask for.
-    posted: BTreeMap<Key, Queue>,
+    posted: BTreeMap<Key, Queue<u32>>,
     unexpected: Unexpected,
+    /// The octets of what receives took, of those that say another size.
+    lengths: BTreeMap<u32, u64>,
     /// How many receives and messages have stood there.
     order: u64,
     /// Operations that may begin.
@@ -151,11 +154,20 @@ impl State {
     }
 }
 
+/// A message and the receive that took it, though that says fewer octets: rank, number and what they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::world) struct Longer {
+    pub(in crate::world) send: (u32, u32, Does),
+    pub(in crate::world) receive: (u32, u32, Does),
+}
+
 /// All ranks of one table.
 #[derive(Debug)]
 pub(super) struct Ranks {
     pub(super) spec: Goal,
     states: Vec<State>,
+    /// The first message that was longer than its receive says.
+    longer: Option<Longer>,
     /// Operations that are not done.
     pub(super) undone: u64,
     effects: Vec<Effect>,
@@ -168,7 +180,14 @@ impl Ranks {
         let ranks = spec.schedule.ranks.iter().zip(hosts);
         let states = ranks.map(|(rank, host)| State::new(rank, *host, State::default())).collect();
         let undone = spec.schedule.operations();
-        Self { spec: spec.clone(), states, undone, effects: Vec::new(), courses: Courses::new(spec) }
+        Self {
+            spec: spec.clone(),
+            states,
+            longer: None,
+            undone,
+            effects: Vec::new(),
+            courses: Courses::new(spec),
+        }
     }
 
     /// Makes them such as have done nothing yet.
@@ -306,7 +325,29 @@ impl Ranks {
     fn duration(&self, rank: u32, operation: u32) -> Span {
         match self.does(rank, operation).0 {
             Does::Calc(units) => Span::from_ps(self.spec.unit.as_ps().saturating_mul(units)),
-            Does::Send { .. } | Does::Recv { .. } | Does::Collective { .. } => self.spec.overhead,
+            Does::Collective { .. } => self.spec.overhead,
+            Does::Send { size, .. } => self.spec.overhead_of(size),
+            Does::Recv { size, .. } => {
+                let taken = self.states[rank as usize].lengths.get(&operation);
+                self.spec.overhead_of(taken.copied().unwrap_or(size))
+            }
+        }
+    }
+
+    /// Notes a message that is not as long as the receive that takes it says.
+    fn compare(&mut self, (from, send): (u32, u32), (to, receive): (u32, u32)) {
+        let (sends, receives) = (self.does(from, send).0, self.does(to, receive).0);
+        let (Does::Send { size, .. }, Does::Recv { size: said, .. }) = (sends, receives) else { return };
+        if size == said {
+            return;
+        }
+        let state = &mut self.states[to as usize];
+        state.lengths.insert(receive, size);
+        if size < said {
+            state.told.shorter += 1;
+        } else {
+            state.told.longer += 1;
+            self.longer.get_or_insert(Longer { send: (from, send, sends), receive: (to, receive, receives) });
         }
     }
 
@@ -332,10 +373,11 @@ impl Ranks {
         };
         // It has begun when it waits for its message.
         self.release(rank, operation, true);
-        let state = &mut self.states[rank as usize];
-        if state.unexpected.take((from, tag)).is_some() {
+        if let Some(message) = self.states[rank as usize].unexpected.take((from, tag)) {
+            self.compare(message, (rank, operation));
             return self.queue(now, rank, operation);
         }
+        let state = &mut self.states[rank as usize];
         state.order += 1;
         state.posted.entry((from, tag)).or_default().push_back((state.order, operation));
     }
@@ -355,10 +397,11 @@ impl Ranks {
             && let Some((_, receive)) = pop(&mut state.posted, key)
         {
             state.by[receive as usize] = By::Message(from, operation);
+            self.compare((from, operation), (to, receive));
             return self.queue(now, to, receive);
         }
         state.order += 1;
-        state.unexpected.add(from, tag, (state.order, operation));
+        state.unexpected.add(from, tag, state.order, operation);
     }
 
     /// Has an operation wait for its CPU.
@@ -463,6 +506,11 @@ impl Ranks {
     /// How many messages no receive has taken.
     pub(super) fn untaken(&self) -> u64 {
         self.states.iter().map(|state| state.unexpected.count).sum()
+    }
+
+    /// How many messages were longer than their receives say, with the first.
+    pub(super) fn longer(&self) -> Option<(u64, Longer)> {
+        Some((self.states.iter().map(|state| state.told.longer).sum(), self.longer?))
     }
 
     /// What ranks wait for: of each the first receive or collective.
@@ -586,7 +634,7 @@ fn note(times: &mut [Instant], now: Instant, operation: u32) {
 }
 
 /// The first of what stands under `key`, which is taken away.
-fn pop(queues: &mut BTreeMap<Key, Queue>, key: Key) -> Option<(u64, u32)> {
+fn pop<T>(queues: &mut BTreeMap<Key, Queue<T>>, key: Key) -> Option<(u64, T)> {
     let queue = queues.get_mut(&key)?;
     let first = queue.pop_front();
     if queue.is_empty() {

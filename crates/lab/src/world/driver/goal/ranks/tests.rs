@@ -152,6 +152,38 @@ fn a_long_send_is_done_when_it_has_been_acknowledged_and_an_eager_one_at_once() 
 }
 
 #[test]
+fn a_cpu_is_longer_busy_with_a_longer_message() {
+    let text = "num_ranks 2\nrank 0 {\nsend 1001b to 1\n}\nrank 1 {\nrecv 1001b from 0\n}\n";
+    let mut spec = spec(text);
+    (spec.overhead, spec.overhead_per_octet) = (ns(50), Span::from_ps(20));
+    // o + (s - 1) O + L + o + (s - 1) O of LogGOPS: 50 + 20 + 100 + 50 + 20.
+    let ranks = run(&spec, ns(100));
+    assert_eq!(time(&ranks), ns(240));
+    let path = ranks.critical_path().unwrap();
+    assert_eq!((path.overhead, path.messages), (ns(140), ns(100)));
+    // An empty message is no longer than one of an octet.
+    assert_eq!([0, 1].map(|octets| spec.overhead_of(octets)), [ns(50); 2]);
+}
+
+#[test]
+fn what_comes_counts_for_a_cpu_and_not_what_a_receive_says() {
+    // One comes before it is waited for, and one is waited for.
+    let mut spec = spec(
+        "num_ranks 2\nrank 0 {\nsend 101b to 1 tag 1\nc: calc 1000\ns: send 301b to 1 tag 2\ns requires c\n}\n\
+         rank 1 {\nc: calc 500\nr: recv 901b from -1 tag 1\nr requires c\nq: recv 201b from 0 tag -1\nq requires r\n}\n",
+    );
+    spec.overhead_per_octet = Span::from_nanos(1);
+    let ranks = run(&spec, ns(50));
+    assert_eq!(done(&ranks, 1, 1), at(600));
+    // The sender's CPU is free at 100, calculates until 1100, and copies until 1400.
+    assert_eq!(done(&ranks, 1, 2), at(1400 + 50 + 300));
+    let of_rank = ranks.results()[1];
+    assert_eq!((of_rank.shorter, of_rank.longer), (1, 1));
+    let (count, Longer { send, receive }) = ranks.longer().expect("one is longer");
+    assert_eq!((count, (send.0, send.1), (receive.0, receive.1)), (1, (0, 2), (1, 2)));
+}
+
+#[test]
 fn what_a_rank_sends_to_itself_takes_no_way() {
     let spec = spec(
         "num_ranks 1\nrank 0 {\ns: send 8b to 0 tag 1\nr: recv 8b from 0 tag 1\nc: calc 7\nc requires r\n}\n",
