@@ -153,6 +153,14 @@ fn messages_of_all_lengths_come_even_of_none() {
 }
 
 #[test]
+fn messages_that_fill_no_packet_are_no_faster_than_alone() {
+    let results = run(&of("longer.goal", ""), &[]);
+    let flow = &results.flows[0];
+    let (took, ideal) = (flow.fct().expect("it is done"), flow.ideal.expect("it has one"));
+    assert!(took >= ideal && took < ideal + Span::from_nanos(50), "{took} {ideal}");
+}
+
+#[test]
 fn lost_packets_hold_a_schedule_up_and_no_more() {
     let alone = run(&of("lengths.goal", ""), &[]);
     for recovery in ["go-back-n", "irn", "srnic"] {

@@ -88,6 +88,14 @@ impl<'a> Paths<'a> {
         if let Some(Traffic::Rpc(spec)) = self.scenario.traffic.get(job.id.traffic as usize) {
             return Some(self.requests(spec, messages, u32::from(mtu)));
         }
+        let mtu = match self.scenario.traffic.get(job.id.traffic as usize) {
+            // Its messages count as one here. Where none of them fills a packet, they are sooner from link to link than packets that do.
+            Some(Traffic::Goal(spec)) => {
+                let longest = spec.lines()[job.id.number as usize].longest;
+                u16::try_from(longest).map_or(mtu, |longest| longest.clamp(1, mtu))
+            }
+            _ => mtu,
+        };
         let depth = match job.common.op {
             Op::Read | Op::FetchAdd | Op::CompareSwap => {
                 job.depth.min(self.scenario.transport.max_rd_atomic.into())
