@@ -7,6 +7,7 @@ use super::report::{Readings, all_marks};
 use crate::results::series::Metric;
 use crate::results::{FlowStatus, GoalResult, OperationTimes, Results, TrafficResult};
 use crate::traffic::goal::Does;
+use roci_transport::Status;
 use roci_units::{Instant, Span};
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write as _};
@@ -107,13 +108,22 @@ impl<W: Write> Timeline<'_, W> {
     /// Something that may overlap with others of its process. Viewers have a line for those of one name, so that tells with whom it is, and
     /// `what` the rest.
     fn pair(&mut self, of: &str, name: &str, what: &str, range: Range) -> io::Result<()> {
+        self.pair_in(of, name, what, range, "")
+    }
+
+    /// The same in one of the format's colours, if in any.
+    fn pair_in(&mut self, of: &str, name: &str, what: &str, range: Range, colour: &str) -> io::Result<()> {
         self.pair += 1;
+        let colour = match colour {
+            "" => String::new(),
+            name => format!(",\"cname\":\"{name}\""),
+        };
         // Without `local` it would stand apart from its process.
         let pair = format!("\"cat\":\"{of}\",\"id2\":{{\"local\":\"{:#x}\"}}", self.pair);
         let (from, until) = (since_start(range.from), since_start(range.until));
         let what = serde_json::to_string(what)?;
-        self.event('b', name, format_args!("{pair},\"ts\":{from},\"args\":{{\"what\":{what}}}"))?;
-        self.event('e', name, format_args!("{pair},\"ts\":{until}"))
+        self.event('b', name, format_args!("{pair},\"ts\":{from}{colour},\"args\":{{\"what\":{what}}}"))?;
+        self.event('e', name, format_args!("{pair},\"ts\":{until}{colour}"))
     }
 
     /// Faults, changes, queues and goodput.
@@ -144,8 +154,12 @@ impl<W: Write> Timeline<'_, W> {
         Ok(())
     }
 
-    /// The ranks of a schedule.
+    /// The ranks of a schedule. What is under way when it is given up ends then.
     fn schedule(&mut self, results: &Results, table: &TrafficResult, goal: &GoalResult) -> io::Result<()> {
+        let flows = &results.flows[table.flows.clone()];
+        let failed = flows.iter().filter(|flow| has_failed(flow.status));
+        let given_up = failed.map(|flow| flow.end).max().filter(|_| goal.failed);
+        let end = given_up.unwrap_or(results.simulated);
         for (number, (rank, times)) in goal.ranks.iter().zip(&goal.times).enumerate() {
             self.process(&format!("{}: rank {number} on {}", table.name, results.host(rank.host)))?;
             let cpus: BTreeSet<u8> = times.iter().map(|it| it.cpu).collect();
@@ -154,14 +168,30 @@ impl<W: Write> Timeline<'_, W> {
             }
             for (operation, it) in (0..).zip(times) {
                 let label = goal.label(u32::try_from(number).unwrap_or(u32::MAX), operation);
-                self.operation(it, label, results.simulated)?;
+                let flow = it.line.filter(|_| goal.failed).and_then(|line| flows.get(line as usize));
+                self.operation(it, label, end, flow.map(|flow| flow.status))?;
+            }
+            if let (Some(at), 1..) = (given_up, rank.undone) {
+                let name = match rank.undone {
+                    1 => "given up, 1 operation not done".to_owned(),
+                    undone => format!("given up, {undone} operations not done"),
+                };
+                let at = since_start(at);
+                self.event('i', &name, format_args!("\"s\":\"p\",\"ts\":{at}"))?;
             }
         }
         Ok(())
     }
 
-    /// What an operation kept its CPU busy with, and what it waited for besides. What had not come to its end lasts until `end`.
-    fn operation(&mut self, it: &OperationTimes, label: &str, end: Instant) -> io::Result<()> {
+    /// What an operation kept its CPU busy with, and what it waited for besides. What had not come to its end lasts until `end`; a message that
+    /// had not, and whose queue pair ended in an error, has the `status` of that for its name and is red, or where others failed before it, not as red.
+    fn operation(
+        &mut self,
+        it: &OperationTimes,
+        label: &str,
+        end: Instant,
+        status: Option<FlowStatus>,
+    ) -> io::Result<()> {
         let name = if label.is_empty() { it.does.to_string() } else { format!("{label}: {}", it.does) };
         if it.began != Instant::NEVER && it.left > it.began {
             self.slice(it.cpu, &name, Range { from: it.began, until: it.left.min(end) })?;
@@ -179,7 +209,15 @@ impl<W: Write> Timeline<'_, W> {
         if from == Instant::NEVER || from >= until.min(end) {
             return Ok(());
         }
-        self.pair(of, &peer, &name, Range { from, until: until.min(end) })
+        let range = Range { from, until: until.min(end) };
+        match status.filter(|status| it.came == Instant::NEVER && has_failed(*status)) {
+            None => self.pair(of, &peer, &name, range),
+            Some(status) => {
+                let (how, flushed) = (status.name(), FlowStatus::Completed(Status::WorkRequestFlushed));
+                let colour = if status == flushed { "bad" } else { "terrible" };
+                self.pair_in(of, &format!("{peer}, {how}"), &format!("{name}, {how}"), range, colour)
+            }
+        }
     }
 
     fn collective(&mut self, results: &Results, table: &TrafficResult, place: usize) -> io::Result<()> {
@@ -212,6 +250,11 @@ impl<W: Write> Timeline<'_, W> {
     }
 }
 
+/// Whether a queue pair ended in an error.
+fn has_failed(status: FlowStatus) -> bool {
+    matches!(status, FlowStatus::Completed(status) if status != Status::Success)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::test_results::{sample, with_collective, with_goal};
@@ -240,6 +283,7 @@ mod tests {
             began: at(0),
             left: at(20),
             came: Instant::NEVER,
+            line: None,
         };
         let send = OperationTimes {
             does: Does::Send { to: 1, tag: 7, size: 1000 },
@@ -289,6 +333,60 @@ mod tests {
             assert_eq!(ends[0]["id2"]["local"], ends[1]["id2"]["local"]);
             assert_eq!([&ends[0]["name"], &ends[0]["args"]["what"]], said.map(Value::from).each_ref());
         }
+    }
+
+    #[test]
+    fn a_message_whose_queue_pair_failed_is_told_from_a_slow_one_and_its_schedule_ends_with_it() {
+        let at = |micros| Instant::ZERO + Span::from_micros(micros);
+        let mut results = with_goal();
+        let send = OperationTimes {
+            does: Does::Send { to: 1, tag: 7, size: 1000 },
+            cpu: 0,
+            ready: at(0),
+            began: at(0),
+            left: at(0),
+            came: Instant::NEVER,
+            line: Some(0),
+        };
+        let came = OperationTimes { came: at(5), ..send };
+        let recv = OperationTimes {
+            does: Does::Recv { from: Some(0), tag: Some(7), size: 1000 },
+            began: Instant::NEVER,
+            left: Instant::NEVER,
+            line: None,
+            ..send
+        };
+        results.goals[0].times = vec![vec![came, send, OperationTimes { line: Some(1), ..send }], vec![recv]];
+        results.goals[0].failed = true;
+        results.goals[0].ranks[0].undone = 2;
+        results.goals[0].ranks[1].undone = 1;
+        let errors = [Status::TransportRetryCounterExceeded, Status::WorkRequestFlushed];
+        for (flow, status) in results.flows.iter_mut().zip(errors) {
+            (flow.status, flow.end) = (FlowStatus::Completed(status), at(40));
+        }
+        results.traffic[0].flows = 0..2;
+        assert!(results.simulated > at(40));
+        let events = events(&results);
+        let begun = of_kind(&events, "b").into_iter();
+        let begun = begun.map(|it| [&it["name"], &it["cname"], &it["args"]["what"]].map(Value::as_str));
+        let [retry, flushed] = errors.map(Status::name);
+        let [to_retry, to_flushed] = [retry, flushed].map(|how| format!("to 1, {how}"));
+        let [retry, flushed] = [retry, flushed].map(|how| format!("send 1000b to 1 tag 7, {how}"));
+        assert_eq!(
+            begun.take(4).collect::<Vec<_>>(),
+            [
+                [Some("to 1"), None, Some("send 1000b to 1 tag 7")],
+                [Some(&*to_retry), Some("terrible"), Some(&*retry)],
+                [Some(&*to_flushed), Some("bad"), Some(&*flushed)],
+                [Some("from 0"), None, Some("recv 1000b from 0 tag 7")],
+            ]
+        );
+        let ends = of_kind(&events, "e").into_iter().map(|event| event["ts"].as_f64());
+        assert_eq!(ends.take(4).collect::<Vec<_>>(), [5.0, 40.0, 40.0, 40.0].map(Some));
+        let given_up = events.iter().filter(|event| event["s"] == "p");
+        let given_up: Vec<_> = given_up.map(|it| (it["name"].as_str(), it["ts"].as_f64())).collect();
+        let said = ["given up, 2 operations not done", "given up, 1 operation not done"];
+        assert_eq!(given_up, said.map(|said| (Some(said), Some(40.0))));
     }
 
     #[test]

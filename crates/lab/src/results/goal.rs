@@ -189,6 +189,8 @@ pub struct OperationTimes {
     pub left: Instant,
     /// When the message of a send had come, or a collective was done at the rank.
     pub came: Instant,
+    /// Of a send the queue pair that its message goes by, of its table's; `None` of one that a rank sends to itself.
+    pub line: Option<u32>,
 }
 
 /// How long a schedule takes, its ranks beginning as they did, where less is in its way; `None` where it comes to no end there, as messages

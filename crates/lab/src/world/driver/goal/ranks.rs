@@ -217,7 +217,11 @@ impl Ranks {
                 let left =
                     if began == Instant::NEVER { began } else { began + self.duration(rank, operation) };
                 let came = if number_of(does).is_some() { state.done[operation as usize] } else { *came };
-                OperationTimes { does, cpu, ready: *ready, began, left, came }
+                let line = match does {
+                    Does::Send { to, tag, .. } => self.spec.line(rank, to, tag),
+                    Does::Recv { .. } | Does::Calc(_) | Does::Collective { .. } => None,
+                };
+                OperationTimes { does, cpu, ready: *ready, began, left, came, line }
             };
             (0..).zip(state.ready_at.iter().zip(&state.came_at)).map(of).collect()
         };
