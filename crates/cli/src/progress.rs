@@ -172,6 +172,23 @@ impl Watcher {
     }
 }
 
+/// How far a run is, in words.
+fn of_one(progress: &Progress) -> String {
+    let simulated = format!("{:.2} ms simulated", progress.now.as_secs_f64() * 1e3);
+    match progress.again {
+        Some((done, all)) => {
+            let percent = thousandths(done, all) / 10;
+            format!("{simulated}, {percent} % of its schedules done again with less in their way (replays)")
+        }
+        None => format!(
+            "{simulated}, {} of {} flows, {:.1} M hops",
+            progress.flows_done,
+            progress.flows_begun,
+            crate::format::float(progress.packet_hops) / 1e6
+        ),
+    }
+}
+
 impl Watch for Watcher {
     fn progress(&self, index: usize, progress: &Progress) -> Go {
         if let (Some(warning), Some(name)) = (&progress.warning, self.names.get(index)) {
@@ -184,13 +201,7 @@ impl Watch for Watcher {
         let passed = progress.stop.map_or(0, |stop| thousandths(progress.now.as_ps(), stop.as_ps()));
         let part = delivered.max(passed);
         self.show(index, part, |runs| match runs {
-            1 => format!(
-                "{:.2} ms simulated, {} of {} flows, {:.1} M hops",
-                progress.now.as_secs_f64() * 1e3,
-                progress.flows_done,
-                progress.flows_begun,
-                crate::format::float(progress.packet_hops) / 1e6
-            ),
+            1 => of_one(progress),
             runs => format!("{} of {runs} runs", self.done.load(Ordering::Relaxed)),
         });
         if interrupted() { Go::Stop } else { Go::On }
@@ -209,6 +220,19 @@ impl Watch for Watcher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_tells_what_it_is_at_in_the_simulation_and_behind_it() {
+        let now = roci_units::Instant::from_ps(2_500_000_000);
+        let simulating =
+            Progress { now, flows_done: 3, flows_begun: 8, packet_hops: 1_200_000, ..Progress::default() };
+        assert_eq!(of_one(&simulating), "2.50 ms simulated, 3 of 8 flows, 1.2 M hops");
+        let again = of_one(&Progress { again: Some((40, 120)), ..simulating });
+        assert_eq!(
+            again,
+            "2.50 ms simulated, 33 % of its schedules done again with less in their way (replays)"
+        );
+    }
 
     #[test]
     fn a_run_counts_for_what_it_moves_and_all_are_alike_where_one_has_no_end() {

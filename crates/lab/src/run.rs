@@ -53,6 +53,8 @@ pub struct Progress {
     pub flows_begun: u64,
     /// Link crossings so far.
     pub packet_hops: u64,
+    /// Where the simulation is over and its schedules are done again with less in their way: the operations that are done by then, and all.
+    pub again: Option<(u64, u64)>,
     /// What a user who waits for it should know, told once.
     pub warning: Option<Arc<str>>,
 }

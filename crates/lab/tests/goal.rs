@@ -1,7 +1,7 @@
 //! GOAL schedules: how long they take on an idle network, what their time goes into, and that each ends in words where it cannot in time.
 
 use roci_lab::results::{FlowStatus, GoalResult, Results};
-use roci_lab::run::{Go, RunError, World};
+use roci_lab::run::{Go, Progress, RunError, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::scenario::source::Source;
 use roci_lab::world::SimulatedWorld;
@@ -406,6 +406,36 @@ fn a_schedule_that_nothing_holds_up_takes_as_long_as_it_would_with_less_in_its_w
     let late = one.seconds().expect("it is done") - replays.alone.expect("an end").as_secs_f64();
     assert!((0.0..ACKS).contains(&late), "{late}");
     assert_eq!(only(&run(&of("ring.goal", ""), &[("traffic.0.replays", "false")])).replays, None);
+}
+
+/// A schedule of one rank that calculates for a nanosecond, so many times.
+fn counting(operations: usize) -> Scenario {
+    let file: &str = format!("num_ranks 1\nrank 0 {{\n{}}}\n", "calc 1\n".repeat(operations)).leak();
+    let source = Source::new("here.toml", &of("counting.goal", ""), &[]);
+    let files = Box::leak(Box::new([("counting.goal", file)]));
+    Scenario::read(source.with_files(files)).unwrap_or_else(|it| panic!("{it}"))
+}
+
+#[test]
+fn schedules_that_are_done_again_tell_how_far_they_are_and_can_be_ended_with_the_results_kept() {
+    let scenario = counting(40_000);
+    let mut told = Vec::new();
+    let mut hear = |progress: &Progress| {
+        told.extend(progress.again);
+        Go::On
+    };
+    let whole = SimulatedWorld.run(&scenario, 1, None, &mut hear).unwrap_or_else(|it| panic!("{it}"));
+    assert!(told.iter().all(|(done, all)| *all == 120_000 && done < all), "{told:?}");
+    assert!(told.is_sorted() && told.len() >= 6, "{told:?}");
+    assert!(only(&whole).replays.is_some() && whole.warnings.is_empty());
+    let mut stop = |progress: &Progress| if progress.again.is_some() { Go::Stop } else { Go::On };
+    let part = SimulatedWorld.run(&scenario, 1, None, &mut stop).unwrap_or_else(|it| panic!("{it}"));
+    assert_eq!((only(&part).replays, &only(&part).path), (None, &only(&whole).path));
+    let [warning] = &part.warnings[..] else { panic!("one warning: {:?}", part.warnings) };
+    assert!(
+        warning.contains("that of traffic 0 takes with less in its way (`replays`) is missing"),
+        "{warning}"
+    );
 }
 
 #[test]

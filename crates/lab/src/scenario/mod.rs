@@ -303,6 +303,18 @@ impl Scenario {
         own.unwrap_or(&self.transport.control)
     }
 
+    /// The same for those who want to know how long its schedules take, and not with less in their way, which costs as much again: `replays` is
+    /// false of all of them.
+    #[must_use]
+    pub fn without_replays(mut self) -> Self {
+        for traffic in &mut self.traffic {
+            if let Traffic::Goal(goal) = traffic {
+                goal.replays = false;
+            }
+        }
+        self
+    }
+
     /// What a user should know of how the scenario was read, such as a size that was rounded.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         let of_traffic = self.traffic.iter().filter_map(|traffic| match traffic {

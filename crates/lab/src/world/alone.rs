@@ -5,7 +5,7 @@ use super::driver::Trip;
 use super::path::{Arrival, Paths};
 use super::profile::Profiles;
 use crate::results::{CollectiveResult, GoalResult, LinkKind};
-use crate::run::RunError;
+use crate::run::{Go, Progress, RunError};
 use crate::scenario::Scenario;
 use crate::traffic::collective::Schedule;
 use crate::traffic::collective::tree::Tree;
@@ -54,11 +54,16 @@ impl Simulation<'_> {
         driver.collectives.results(&ideals)
     }
 
-    /// What became of the schedules.
-    pub(super) fn goals(&mut self) -> Vec<GoalResult> {
+    /// What became of the schedules. They are done again with less in their way until `progress` has had enough, and what is missing then is
+    /// told of.
+    pub(super) fn goals(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Vec<GoalResult> {
+        let so_far = self.progress();
         let Fabric { net, nics } = &mut self.fabric;
         let driver = &mut nics.application;
         let mut results = driver.goals.results();
+        let operations = |result: &GoalResult| driver.goals.operations_again(result.table);
+        let all = results.iter().filter(|result| result.path.is_some()).map(operations).sum();
+        let (mut before, mut stopped) = (0, false);
         for result in &mut results {
             let Some(path) = &mut result.path else { continue };
             let ends = driver.goals.ends(result.table);
@@ -80,7 +85,25 @@ impl Simulation<'_> {
                 link.ideal = if link.kind == LinkKind::Acknowledged { acknowledged } else { time };
                 path.ideal += link.ideal;
             }
-            result.replays = driver.goals.replay(result.table, &mut trip);
+            let mut tell = |done| {
+                let again = Some((before + done, all));
+                progress(&Progress { again, ..so_far.clone() })
+            };
+            let operations = driver.goals.operations_again(result.table);
+            if operations == 0 {
+                continue;
+            }
+            let replays =
+                if stopped { None } else { driver.goals.replay(result.table, &mut trip, &mut tell) };
+            before += operations;
+            stopped |= replays.is_none();
+            result.replays = replays;
+            if stopped {
+                let name = &self.scenario.traffic_names[result.table];
+                self.warnings.push(format!(
+                    "it was interrupted while schedules were done again: how long that of traffic {name} takes with less in its way (`replays`) is missing, and nothing else"
+                ));
+            }
         }
         for result in &mut results {
             let Traffic::Goal(spec) = &self.scenario.traffic[result.table] else { continue };

@@ -89,7 +89,7 @@ impl World for SimulatedWorld {
             setup_s,
             output_s: 0.0,
         };
-        let mut results = simulation.results(seed, figures);
+        let mut results = simulation.results(seed, figures, progress);
         results.deadlock = match deadlock {
             Some(deadlock) => Some(deadlock),
             None => or_deadlock(simulation.look_behind(&results.flows))?,
@@ -320,6 +320,7 @@ impl<'a> Simulation<'a> {
             flows_done: driver.ended.len() as u64,
             flows_begun: driver.begun() as u64,
             packet_hops,
+            again: None,
             warning: None,
         }
     }
@@ -402,10 +403,15 @@ impl<'a> Simulation<'a> {
     }
 
     /// Everything that the run found out, once.
-    fn results(&mut self, seed: u64, figures: HostFigures) -> Results {
+    fn results(
+        &mut self,
+        seed: u64,
+        figures: HostFigures,
+        progress: &mut dyn FnMut(&Progress) -> Go,
+    ) -> Results {
         let offered_until = self.offered_until();
         let collectives = self.collectives();
-        let goals = self.goals();
+        let goals = self.goals(progress);
         let Fabric { net, nics } = &mut self.fabric;
         let now = net.now();
         let totals = net.totals();

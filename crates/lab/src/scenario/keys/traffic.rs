@@ -328,7 +328,7 @@ pub static GOAL: Section = section(
             "replays",
             "true or false",
             "`true`",
-            "Whether it is found out how long the schedule takes where less is in its way ([`replays`](output.md#goals)). That takes about as long as the run where messages have a packet each, and next to nothing where they are long.",
+            "Whether it is found out how long the schedule takes where less is in its way ([`replays`](output.md#goals)). That takes about as long as the run where messages have a packet each, and next to nothing where they are long; Ctrl-C ends it then, and all other results are kept.",
         ),
         key("start", DELAY, "`\"0s\"`", "When the ranks begin."),
         key("priority", "a priority, 0 to 7", "`switch.classes.data`", "The priority of its data."),

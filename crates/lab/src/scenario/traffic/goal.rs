@@ -138,6 +138,16 @@ mod tests {
     }
 
     #[test]
+    fn a_search_does_no_schedule_again() {
+        let replays = |scenario: Scenario| {
+            let Traffic::Goal(goal) = &scenario.traffic[0] else { panic!("a schedule") };
+            goal.replays
+        };
+        assert!(replays(read("file = \"two.goal\"\n").unwrap()));
+        assert!(!replays(read("file = \"two.goal\"\n").unwrap().without_replays()));
+    }
+
+    #[test]
     fn scenarios_that_name_the_same_schedule_share_it() {
         let schedule = |lines: &str| {
             let scenario = read(lines).unwrap();

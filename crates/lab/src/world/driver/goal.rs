@@ -9,6 +9,7 @@ mod replay;
 
 use super::{Driver, at};
 use crate::results::goal::{GoalResult, Replays};
+use crate::run::Go;
 use crate::traffic::goal::{Goal, Line};
 use crate::traffic::{Job, JobId, Traffic, jobs};
 pub(in crate::world) use ranks::Longer;
@@ -25,6 +26,8 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 /// The jitter of table `n`'s ranks is drawn from stream `n` of these.
 const JITTER_STREAMS: u64 = 3 << 40;
+/// So often a schedule is done again with less in its way.
+const TIMES_AGAIN: u64 = 3;
 /// Stands for a CPU where the whole rank begins.
 const BEGIN: u32 = u32::MAX;
 /// So many packets of a queue pair may be under way, a quarter of the circle of PSNs; sends beyond wait for the others.
@@ -132,23 +135,34 @@ impl Goals {
         results.collect()
     }
 
+    /// How many operations are done where the schedule of a table is done again: none where that is not asked for.
+    pub(in crate::world) fn operations_again(&self, table: usize) -> u64 {
+        let spec = self.groups[table].as_ref().map(|group| &group.ranks.spec);
+        spec.filter(|spec| spec.replays).map_or(0, |spec| TIMES_AGAIN * spec.schedule.operations())
+    }
+
     /// How long the schedule of a table takes where less is in its way; `trip` knows the way of so many
-    /// octets by a queue pair on an idle network. `None` where that is not asked for, too. What was known of its ranks is known no more.
+    /// octets by a queue pair on an idle network. `None` where `tell`, which hears how many operations are done, has had enough. What was known of
+    /// its ranks is known no more.
     pub(in crate::world) fn replay(
         &mut self,
         table: usize,
         trip: &mut dyn FnMut(u32, u64) -> Trip,
+        tell: &mut dyn FnMut(u64) -> Go,
     ) -> Option<Replays> {
-        let group = self.groups[table].as_mut().filter(|group| group.ranks.spec.replays)?;
+        let group = self.groups[table].as_mut()?;
+        let all = group.ranks.spec.schedule.operations();
+        let mut before = 0;
         let mut time = |shared, trip: &mut dyn FnMut(u32, u64) -> Trip| {
             group.ranks.start_anew();
-            play(&mut group.ranks, &group.begins, shared, trip);
-            group.ranks.time()
+            let went = play(&mut group.ranks, &group.begins, shared, trip, &mut |done| tell(before + done));
+            before += all;
+            (went == Go::On).then(|| group.ranks.time())
         };
         Some(Replays {
-            links: time(Shared::Links, trip),
-            alone: time(Shared::Nothing, trip),
-            no_network: time(Shared::Nothing, &mut |_, _| Trip::default()),
+            links: time(Shared::Links, trip)?,
+            alone: time(Shared::Nothing, trip)?,
+            no_network: time(Shared::Nothing, &mut |_, _| Trip::default())?,
         })
     }
 

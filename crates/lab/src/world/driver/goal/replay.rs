@@ -1,6 +1,7 @@
 //! A schedule once more, over networks that hold up less than the one it ran on: what of its time is whose doing.
 
 use super::ranks::{Effect, Ranks};
+use crate::run::Go;
 use roci_fabric::packet::HostId;
 use roci_units::{Instant, Span};
 use std::cmp::Reverse;
@@ -54,14 +55,18 @@ struct Message {
     back: Span,
 }
 
+/// So many events lie between two times that it is told how much is done: some thousandths of a second.
+const TOLD_AFTER: u32 = 1 << 14;
+
 /// Lets ranks that have done nothing yet do all that they can, beginning when `begins` says. `trip` knows the way of so many octets by a
-/// queue pair of the schedule.
+/// queue pair of the schedule; `tell` hears now and then how many operations are done, and may end it before all are.
 pub(super) fn play(
     ranks: &mut Ranks,
     begins: &[Instant],
     shared: Shared,
     trip: &mut dyn FnMut(u32, u64) -> Trip,
-) {
+    tell: &mut dyn FnMut(u64) -> Go,
+) -> Go {
     let mut play = Play {
         events: BinaryHeap::new(),
         order: 0,
@@ -72,7 +77,15 @@ pub(super) fn play(
         play.add(*begin, Event::Begin(rank));
     }
     let mut effects = Vec::new();
+    let (all, mut untold) = (ranks.undone, 0);
     while let Some(Reverse((now, _, event))) = play.events.pop() {
+        untold += 1;
+        if untold == TOLD_AFTER {
+            untold = 0;
+            if tell(all - ranks.undone) == Go::Stop {
+                return Go::Stop;
+            }
+        }
         match event {
             Event::Begin(rank) => ranks.begin(now, rank),
             Event::CpuDone(rank, cpu) => ranks.cpu_done(now, rank, cpu),
@@ -109,6 +122,7 @@ pub(super) fn play(
             }
         }
     }
+    Go::On
 }
 
 /// What is to happen, in the order of time, and of those of one time in the order in which it was known.

@@ -2,6 +2,7 @@
 
 use super::super::replay::{Shared, Trip, play};
 use super::*;
+use crate::run::Go;
 use crate::traffic::goal::{How, Schedule, tests_support::written};
 use crate::traffic::spec::Common;
 use proptest::prelude::*;
@@ -25,11 +26,16 @@ fn spec(text: &str) -> Goal {
     goal
 }
 
+/// As [`play`], which nobody ends.
+fn play_on(ranks: &mut Ranks, begins: &[Instant], shared: Shared, trip: &mut dyn FnMut(u32, u64) -> Trip) {
+    assert_eq!(play(ranks, begins, shared, trip, &mut |_| Go::On), Go::On);
+}
+
 /// Runs a schedule to its end, or as far as it goes; messages take `latency`, and so do acknowledgements.
 fn run(spec: &Goal, latency: Span) -> Ranks {
     let trip = Trip { time: latency, acknowledged: latency * 2, ..Trip::default() };
     let mut ranks = Ranks::new(spec, &spec.hosts);
-    play(&mut ranks, &vec![spec.start; spec.hosts.len()], Shared::Nothing, &mut |_, _| trip);
+    play_on(&mut ranks, &vec![spec.start; spec.hosts.len()], Shared::Nothing, &mut |_, _| trip);
     ranks
 }
 
@@ -266,7 +272,7 @@ fn computation_can_be_left_out() {
 fn shared(spec: &Goal, shared: Shared, busy: Span, time: Span) -> Span {
     let mut ranks = Ranks::new(spec, &spec.hosts);
     let begins = vec![spec.start; spec.hosts.len()];
-    play(&mut ranks, &begins, shared, &mut |line, _| {
+    play_on(&mut ranks, &begins, shared, &mut |line, _| {
         let line = spec.lines()[line as usize];
         let ends = [line.from, line.to].map(|rank| spec.hosts[rank as usize]);
         Trip { ends, busy, time, taken: busy, acknowledged: time * 2 }
@@ -301,7 +307,7 @@ fn a_link_takes_messages_in_the_order_in_which_they_reach_it() {
          rank 2 {\nc: calc 10\ns: send 8b to 0\ns requires c\n}\n",
     );
     let mut ranks = Ranks::new(&two, &two.hosts);
-    play(&mut ranks, &[Instant::ZERO; 3], Shared::Links, &mut |line, _| {
+    play_on(&mut ranks, &[Instant::ZERO; 3], Shared::Links, &mut |line, _| {
         let from = two.lines()[line as usize].from;
         let time = if from == 1 { ns(500) } else { ns(120) };
         Trip {
@@ -325,7 +331,7 @@ fn messages_of_one_queue_pair_come_in_order_whatever_their_lengths() {
     );
     for shared in [Shared::Nothing, Shared::Links] {
         let mut ranks = Ranks::new(&two, &two.hosts);
-        play(&mut ranks, &[Instant::ZERO; 2], shared, &mut |_, size| {
+        play_on(&mut ranks, &[Instant::ZERO; 2], shared, &mut |_, size| {
             let (busy, time) = if size == 1 { (ns(1), ns(10)) } else { (ns(100), ns(900)) };
             Trip { ends: [HostId(0), HostId(1)], busy, time, taken: busy, acknowledged: time }
         });
@@ -342,7 +348,7 @@ fn ranks_start_anew_as_if_nothing_had_been() {
     ranks.start_anew();
     assert_eq!(ranks.time(), None);
     let trip = Trip { time: ns(100), acknowledged: ns(200), ..Trip::default() };
-    play(&mut ranks, &[Instant::ZERO; 3], Shared::Nothing, &mut |_, _| trip);
+    play_on(&mut ranks, &[Instant::ZERO; 3], Shared::Nothing, &mut |_, _| trip);
     assert_eq!((ranks.time(), ranks.results()), before);
 }
 
