@@ -144,7 +144,7 @@ impl Topology {
         if self.homes.is_none() {
             return rates;
         }
-        let islands = self.islands(&Ports::of(&self.graph));
+        let islands = self.islands();
         let mut sizes = vec![0u32; islands.iter().max().map_or(0, |last| *last as usize + 1)];
         for nic in 0..self.graph.hosts.len() {
             sizes[islands[nic] as usize] += 1;
@@ -169,8 +169,9 @@ impl Topology {
     }
 
     /// For each node the number of the part of the network that it is in, where nothing joins NICs of one host.
-    fn islands(&self, ports: &Ports) -> Vec<u32> {
+    pub fn islands(&self) -> Vec<u32> {
         const NONE: u32 = u32::MAX;
+        let ports = Ports::of(&self.graph);
         let mut islands = vec![NONE; self.graph.hosts.len() + self.graph.switches.len()];
         let mut count = 0;
         for start in 0..islands.len() {
@@ -195,7 +196,7 @@ impl Topology {
 
     /// Which hosts are joined by some of their NICs.
     pub fn islands_of_hosts(&self) -> Islands {
-        let islands = self.islands(&Ports::of(&self.graph));
+        let islands = self.islands();
         let of_host =
             |host: u16| self.homes.nics(HostId(host)).map(|nic| islands[usize::from(nic.0)]).collect();
         Islands { of_hosts: (0u16..).take(self.hosts().len()).map(of_host).collect() }

@@ -48,6 +48,8 @@ pub struct Topology {
     pub homes: Homes,
     /// How many hosts in a row are on one server, where that is known.
     pub per_server: Option<u32>,
+    /// The switches of networks within servers, by their places in the graph's list, where the kind of network says which those are.
+    pub scale_up: Vec<u32>,
     /// How often a link loses a packet, by its place in the graph's list; links that lose none are left out.
     pub loss: Vec<(u32, Ratio)>,
     /// What the user should be told, such as that a size was rounded up.

@@ -69,7 +69,9 @@ impl Rails {
         }
         let hosts = named("h", hosts.into()).collect();
         let topology = Topology::of(Graph { hosts, switches, links })?;
-        Ok(Topology { per_server: Some(self.gpus), ..topology })
+        let first = narrow(leaves + spines);
+        let scale_up = (first..first + narrow(ups)).collect();
+        Ok(Topology { per_server: Some(self.gpus), scale_up, ..topology })
     }
 }
 

@@ -146,6 +146,7 @@ pub static SECTIONS: [&Section; 48] = [
     &NIC,
     &NIC_ON,
     &TRANSPORT,
+    &TRANSPORT_ON,
     &LAYOUT,
     &CONTROL,
     &TRAFFIC,

@@ -12,6 +12,7 @@
 //! | [`writes`], [`thresholds`] | what `[[at]]` writes to registers of laws, and to switches |
 //! | `changes` | all that `[[at]]` writes, in words |
 //! | `program` | programs as congestion control |
+//! | `networks` | networks with a congestion control of their own |
 //! | `file` | files that a scenario names |
 //! | `end` | whether a scenario can come to an end |
 //! | `frame` | the greatest frame of the run |
@@ -42,6 +43,7 @@ mod frame;
 pub mod keys;
 mod machine;
 pub mod measure;
+mod networks;
 pub mod nic;
 mod notes;
 pub mod overrides;
@@ -74,6 +76,7 @@ pub use thresholds::SwitchWrite;
 pub use transport::{Control, Setting, Transport};
 pub use writes::RegisterWrite;
 
+use crate::traffic::Networks;
 use crate::traffic::spec::{ControlIndex, Traffic};
 use reach::Reach;
 use read::Table;
@@ -114,6 +117,8 @@ pub struct Scenario {
     pub traffic_names: Vec<String>,
     /// The congestion controls that flows have of their own: what [`ControlIndex`] means.
     pub controls: Vec<Control>,
+    /// Which networks have one of these for all flows.
+    pub networks: Networks,
     /// What takes the SENDs that arrive.
     pub application: Application,
     /// What the hosts that answer requests are like.
@@ -195,6 +200,7 @@ impl Scenario {
         let mut reading = traffic::Reading::new(&names, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
         apart::refuse_unjoined(&source, &topology, &reading)?;
+        let networks = networks::read(transport_table, &topology, &names, &mut reading)?;
         let application = Application::read(top.table("application", &keys::APPLICATION)?)?;
         let machine = Machine::read(top.table("machine", &keys::MACHINE)?)?;
         machine.fits(&source, &reading, &topology.graph.hosts, &nic)?;
@@ -219,12 +225,14 @@ impl Scenario {
         for control in controls.iter().chain([&transport.control]) {
             control.fits(&source, transport.layout)?;
         }
-        fast::fits(&source, &topology.graph, presets::used(&traffic, &transport.control, &controls))?;
+        let fast = fast::Fast::of(&topology, &networks, &traffic);
+        fast.fits(&source, &transport.control, &controls)?;
         if let Some(law) = telemetric(presets::used(&traffic, &transport.control, &controls)) {
             switch.write_telemetry_for(law, switch_table)?;
         }
         let frame = frame::greatest(&topology.graph, &nic, &transport, &traffic);
-        let reach = Reach::of(&topology, frame, &transport).with_nics(nic.idle_round_trip(&topology.graph));
+        let reach = Reach::of(&topology, &networks, frame, &transport)
+            .with_nics(nic.idle_round_trip(&topology.graph));
         let told = if switch.int { frame::telemetry(reach.most_switches) } else { 0 };
         switch.set_max_frame(frame + told);
         switch.fits(switch_table, top, &topology.graph)?;
@@ -241,9 +249,9 @@ impl Scenario {
         let overhead = u64::from(overhead) + WIRE_OVERHEAD as u64;
         let ahead = nic.longest_wait(&topology.graph, overhead);
         let trims = switch.config.trim.is_some();
-        let network = reach.round_trip(&faults).map(|round_trip| fill::Network { round_trip, ahead, trims });
         for control in controls.iter_mut().chain([&mut transport.control]).filter(|it| it.is_fitted()) {
-            control.network = network;
+            let round_trip = reach.round_trip(control.of_network, &faults);
+            control.network = round_trip.map(|round_trip| fill::Network { round_trip, ahead, trims });
         }
         let mut scenario = Self {
             name: name(top)?,
@@ -256,6 +264,7 @@ impl Scenario {
             traffic,
             traffic_names,
             controls,
+            networks,
             application,
             machine,
             measure,
@@ -271,6 +280,7 @@ impl Scenario {
             lossy,
             lossless,
             reach,
+            fast,
             frame,
             overhead,
             max_frame,
@@ -295,6 +305,12 @@ impl Scenario {
             self.switch.config_of(graph.switches.get(place)?, *fastest.get(place)?),
             (link.rate, link.delay),
         ))
+    }
+
+    /// Of each NIC, whether data packets from there gather telemetry.
+    pub(crate) fn gathers_telemetry(&self) -> Vec<bool> {
+        let told = networks::told_by_switches(&self.topology, &self.networks, &self.controls);
+        told.into_iter().map(|told| told && self.switch.int).collect()
     }
 
     /// The congestion control of a flow.
@@ -365,9 +381,13 @@ impl Scenario {
             let origin = write.register.origin;
             let flow = write.flow.as_ref().map(|flow| &flow.value);
             let numbered = (0..).map(|index| Some(ControlIndex(index))).zip(&self.controls);
+            // A flow may run the program of its network.
+            let is_meant = |index: Option<ControlIndex>, control: &Control| {
+                flow.is_some() && control.of_network.is_some() || write.is_for(&self.traffic, index)
+            };
             let programs = numbered
                 .chain([(None, &self.transport.control)])
-                .filter(|(index, _)| write.is_for(&self.traffic, *index))
+                .filter(|(index, control)| is_meant(*index, control))
                 .filter_map(|(_, control)| control.is_program().then_some(control));
             let mut images = programs.map(|control| control.replacement(&self.source, &write.text));
             let Some(first) = images.next().transpose()? else {

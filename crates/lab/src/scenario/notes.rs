@@ -2,7 +2,7 @@
 
 use super::reach::Reach;
 use super::read::Table;
-use super::{Control, Scenario, Source, Switch, cores, ets, fast, fill, presets, together};
+use super::{Control, Scenario, Source, Switch, cores, ets, fast, fill, networks, presets, together};
 use crate::traffic::spec::{Op, Traffic};
 
 /// What reading found out and a scenario does not keep.
@@ -14,6 +14,7 @@ pub(super) struct Found<'a> {
     /// Nothing is lost, neither by links nor by switches.
     pub lossless: bool,
     pub reach: Reach,
+    pub fast: fast::Fast,
     /// The greatest frame, without telemetry, in octets.
     pub frame: u32,
     /// What a full packet has on a link besides its payload, in octets.
@@ -33,9 +34,21 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
     let Scenario { switch, nic, transport, traffic, controls, application, machine, faults, source, .. } =
         scenario;
     let graph = &scenario.topology.graph;
-    let Found { transport: table, lossy, lossless, reach, frame, overhead, max_frame, timeout, idle, late } =
-        found;
+    let Found {
+        transport: table,
+        lossy,
+        lossless,
+        reach,
+        fast,
+        frame,
+        overhead,
+        max_frame,
+        timeout,
+        idle,
+        late,
+    } = found;
     let used = || presets::used(traffic, &transport.control, controls);
+    let elsewhere = || used().filter(|control| control.of_network.is_none());
     let origin_of = |key| table.and_then(|table| table.get(key)).map(|node| node.origin);
 
     let mut product = reach.product(graph, frame, faults);
@@ -50,7 +63,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
     let hops = switch.int.then_some(reach.most_switches);
     let unfilled = product
         .as_ref()
-        .map(|product| fill::notes(used(), source, transport, product, (nic.config.mtu, hops)));
+        .map(|product| fill::notes(elsewhere(), source, transport, product, (nic.config.mtu, hops)));
     let forged = faults.rules.iter().any(|rule| rule.cnp.is_some());
     let around = together::Surroundings { lossy, forged, hostcc: machine.hostcc.is_some() };
     let reads = presets::used_by_reads(traffic, &transport.control, controls);
@@ -79,7 +92,8 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(together::idle_routing(switch, graph, !faults.is_none()))
         .chain(together::unheld_reads(transport, reads))
         .chain(presets::outgrown(used(), &scenario.topology))
-        .chain(fast::note(graph, used()))
+        .chain(fast.note(&transport.control, controls))
+        .chain(networks::lossy_note(&scenario.topology, &scenario.networks, controls, switch))
         .chain(unfilled.into_iter().flatten())
         .chain(fill::unseen(used(), source, nic.config.mtu, graph, hops))
         .chain(fill::in_turns(used(), nic, graph))

@@ -43,7 +43,7 @@ impl Absolute {
     }
 }
 
-/// The controls that some flow of `traffic` has: the `common` one, or of `own`.
+/// The controls that some flow of `traffic` has, or may have on a network that has one of its own: the `common` one, or of `own`.
 pub(super) fn used<'a>(
     traffic: &'a [Traffic],
     common: &'a Control,
@@ -63,10 +63,12 @@ pub(super) fn used_by_reads<'a>(
     common: &'a Control,
     own: &'a [Control],
 ) -> impl Iterator<Item = &'a Control> {
+    let has_reads = traffic.iter().flat_map(Traffic::controls_of_reads).next().is_some();
     named(move || traffic.iter().flat_map(Traffic::controls_of_reads), common, own)
+        .filter(move |control| has_reads || control.of_network.is_none())
 }
 
-/// Of `common` and `own`, what `names` name.
+/// Of `common` and `own`, what `names` name, and those of networks.
 fn named<'a, I: Iterator<Item = Option<ControlIndex>>>(
     names: impl Fn() -> I + 'a,
     common: &'a Control,
@@ -74,7 +76,8 @@ fn named<'a, I: Iterator<Item = Option<ControlIndex>>>(
 ) -> impl Iterator<Item = &'a Control> {
     let has = move |index: Option<ControlIndex>| names().any(|it| it == index);
     let first = has(None).then_some(common);
-    let others = (0u32..).zip(own).filter(move |(n, _)| has(Some(ControlIndex(*n)))).map(|(_, own)| own);
+    let is_meant = move |(n, own): &(u32, &Control)| own.of_network.is_some() || has(Some(ControlIndex(*n)));
+    let others = (0u32..).zip(own).filter(is_meant).map(|(_, own)| own);
     first.into_iter().chain(others)
 }
 

@@ -2,6 +2,7 @@
 
 use super::source::{Origin, ScenarioError, Source};
 use super::{Faults, Transport};
+use crate::traffic::{ControlIndex, Networks};
 use roci_fabric::graph::{Graph, Link, NodeId};
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::ports::Ports;
@@ -61,7 +62,10 @@ pub(super) struct Reach {
     nearest: Option<Pair>,
     /// The most time that a full packet and its acknowledgement take.
     farthest: Option<Pair>,
-    /// Where hosts have several NICs, which of all are in one part of the network with the farthest two.
+    /// The same of flows that have the control of their network, and of all others, where there are such networks.
+    farthest_of: BTreeMap<Option<ControlIndex>, Pair>,
+    /// Where hosts have several NICs, which of all are in one part of the network with the farthest two, of those between which no network
+    /// has a control of its own.
     part: Option<Vec<bool>>,
     /// What NICs take of it besides, when they are idle.
     nics: Span,
@@ -153,13 +157,13 @@ impl Reach {
     /// Of `topology`, with frames of up to `frame` octets and acknowledgements as `transport` has them.
     ///
     /// Of equal paths one counts, since they are equally long where it matters.
-    pub(super) fn of(topology: &Topology, frame: u32, transport: &Transport) -> Self {
+    pub(super) fn of(topology: &Topology, networks: &Networks, frame: u32, transport: &Transport) -> Self {
         let answer = frame_len(Opcode::ACKNOWLEDGE, transport.layout, IpVersion::V4, 0);
         let ports = Ports::of(&topology.graph);
         let links = Links { graph: &topology.graph, ports: &ports, frames: [frame, answer] };
         match Pairing::of(topology) {
             None => Self::of_hosts(&links),
-            Some(pairing) => Self::of_nics(topology, &links, pairing),
+            Some(pairing) => Self::of_nics(topology, networks, &links, pairing),
         }
     }
 
@@ -197,7 +201,7 @@ impl Reach {
 
     /// Where hosts have several: pair by pair, by the NICs that flows between them take. Where there are more than [`PAIRS`] pairs, of so
     /// many, from hosts that lie evenly among all to all others.
-    fn of_nics(topology: &Topology, links: &Links<'_>, mut pairing: Pairing) -> Self {
+    fn of_nics(topology: &Topology, networks: &Networks, links: &Links<'_>, mut pairing: Pairing) -> Self {
         let Links { graph, .. } = *links;
         let nics = graph.hosts.len();
         let mut link_of = vec![None; nics];
@@ -215,6 +219,7 @@ impl Reach {
             for to in (0..hosts).filter(|to| *to != from) {
                 let host = |place: usize| HostId(u16::try_from(place).unwrap_or(u16::MAX));
                 for pair in pairing.nearest([host(from), host(to)]) {
+                    let control = networks.control(pair);
                     let pair = pair.map(|nic| usize::from(nic.0));
                     let [Some((first, at)), Some((last, to))] = pair.map(|nic| link_of[nic]) else {
                         continue;
@@ -231,10 +236,13 @@ impl Reach {
                     reach.most_switches = reach.most_switches.max(switches);
                     reach.take_nearest(Pair { hosts: pair, time: times.least });
                     reach.take_farthest(Pair { hosts: pair, time: times.full });
+                    if !networks.is_none() {
+                        reach.take_farthest_of(control, Pair { hosts: pair, time: times.full });
+                    }
                 }
             }
         }
-        let part = reach.farthest.and_then(|pair| link_of[pair.hosts[0]]?.1);
+        let part = reach.farthest_of(None).and_then(|pair| link_of[pair.hosts[0]]?.1);
         if let Some(at) = part {
             let (ways, _) = links.ways_from(at);
             let is_in = |link: &Option<(&Link, Option<usize>)>| {
@@ -274,11 +282,24 @@ impl Reach {
         }
     }
 
-    /// Bandwidth times delay in packets of `frame` octets; `None` where hosts' links differ in rate, of those
+    fn take_farthest_of(&mut self, control: Option<ControlIndex>, pair: Pair) {
+        let farthest = self.farthest_of.entry(control).or_insert(pair);
+        if pair.time > farthest.time {
+            *farthest = pair;
+        }
+    }
+
+    /// The farthest two between which flows have the control of their network; `None`: those between which they have what they have
+    /// anywhere.
+    fn farthest_of(&self, control: Option<ControlIndex>) -> Option<Pair> {
+        if self.farthest_of.is_empty() { self.farthest } else { self.farthest_of.get(&control).copied() }
+    }
+
+    /// Bandwidth times delay in packets of `frame` octets, where no network has a control of its own; `None` where hosts' links differ in rate, of those
     /// in the part of the network that the farthest two are in.
     pub(super) fn product(&self, graph: &Graph, frame: u32, faults: &Faults) -> Option<Product> {
-        let farthest = self.farthest?;
-        let time = self.round_trip(faults)?;
+        let farthest = self.farthest_of(None)?;
+        let time = self.round_trip(None, faults)?;
         let is_host = |node: NodeId| {
             let nic = node.0 as usize;
             nic < graph.hosts.len() && self.part.as_ref().is_none_or(|part| part[nic])
@@ -304,10 +325,11 @@ impl Reach {
         })
     }
 
-    /// The longest idle round trip of a full packet, with what NICs take and `faults.delay` adds at least.
-    pub(super) fn round_trip(&self, faults: &Faults) -> Option<Span> {
+    /// The longest idle round trip of a full packet under the `control` of some network, or `None` of these, with what NICs take and
+    /// `faults.delay` adds at least.
+    pub(super) fn round_trip(&self, control: Option<ControlIndex>, faults: &Faults) -> Option<Span> {
         let delay = faults.common.delay.map_or(Span::ZERO, |delay| delay.min) * self.crossings();
-        Some(self.farthest?.time + self.nics + delay)
+        Some(self.farthest_of(control)?.time + self.nics + delay)
     }
 
     /// How many links a packet and its answer cross at most.

@@ -410,6 +410,18 @@ impl<'a> Reading<'a> {
         Ok(u32::try_from(place).ok().map(ControlIndex))
     }
 
+    /// The law of controls that name none.
+    pub(super) const fn usual_law(&self) -> &Located<String> {
+        &self.usual_law
+    }
+
+    /// Adds the control of a network, which is nobody else's.
+    pub(super) fn add_of_network(&mut self, control: Control) -> ControlIndex {
+        let index = ControlIndex(u32::try_from(self.controls.len()).expect("few controls"));
+        self.controls.push(Control { of_network: Some(index), ..control });
+        index
+    }
+
     fn host(&self, table: Table<'_>, key: &str) -> Result<Option<HostId>, ScenarioError> {
         let name = table.text(key)?;
         name.map(|name| self.names.host(table.source, &name)).transpose()

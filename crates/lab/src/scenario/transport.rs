@@ -9,6 +9,7 @@ use super::read::Table;
 use super::reliability;
 use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
+use crate::traffic::spec::ControlIndex;
 use roci_control::{Context, Law, Scope, SettingError, Value};
 use roci_transport::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Recovery, Service};
 use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
@@ -134,6 +135,8 @@ pub struct Control {
     pub(super) core: Option<Costs>,
     /// The network that it is for, once that is known.
     pub(super) network: Option<Network>,
+    /// Its index, where it is that of flows on some network (`[[transport.on]]`), and no flow names it.
+    pub(super) of_network: Option<ControlIndex>,
 }
 
 /// One key of a law.
@@ -396,7 +399,14 @@ impl Control {
     }
 
     fn of(law: Located<String>) -> Self {
-        Self { law, settings: Vec::new(), loaded: Loaded::default(), core: None, network: None }
+        Self {
+            law,
+            settings: Vec::new(),
+            loaded: Loaded::default(),
+            core: None,
+            network: None,
+            of_network: None,
+        }
     }
 
     /// Refuses a law that needs another layout than the queue pairs have.

@@ -2,6 +2,7 @@
 
 use super::fault::{TrafficError, check};
 use super::goal::Goal;
+use super::networks::Networks;
 use super::source::{Source, dealt};
 use super::spec::{Common, Traffic};
 use crate::results::FlowName;
@@ -92,6 +93,8 @@ pub struct Jobs {
     sources: Vec<Source>,
     /// Where hosts have several NICs, who chooses among these.
     pairing: Option<Pairing>,
+    /// And which of these have a congestion control of their network.
+    networks: Networks,
     /// The start of each source's next job, and the source.
     upcoming: BinaryHeap<Reverse<(Instant, usize)>>,
     /// Jobs whose start is settled and may lie before that of jobs still to come.
@@ -168,11 +171,17 @@ impl Jobs {
             jitter: (0..sources.len()).map(|index| stream(JITTER_STREAMS, index)).collect(),
             sources,
             pairing: Pairing::of(setting.topology),
+            networks: Networks::default(),
             upcoming,
             settled: BinaryHeap::new(),
             jitter_max: setting.jitter_max(),
             together: Vec::new(),
         })
+    }
+
+    /// The same jobs, of which those on `networks` with controls of their own have these.
+    pub fn on(self, networks: &Networks) -> Self {
+        Self { networks: networks.clone(), ..self }
     }
 
     /// How many jobs begin before `stop`, those by the clock as many as come about; before the first is taken.
@@ -191,6 +200,7 @@ impl Jobs {
         let mut job = self.sources[index].take();
         if let (Some(job), Some(pairing)) = (&mut job, &mut self.pairing) {
             [job.src, job.dst] = pairing.choose([job.src, job.dst]);
+            job.common.control = self.networks.control([job.src, job.dst]).or(job.common.control);
         }
         if let Some(start) = self.sources[index].next_start() {
             self.upcoming.push(Reverse((start, index)));

@@ -10,6 +10,7 @@
 //! | [`goal`] | GOAL schedules: what ranks compute, send and receive |
 //! | [`hpcc`] | the flow files of the HPCC simulator |
 //! | [`rpc`] | requests and responses |
+//! | `networks` | congestion controls that go by the network |
 //!
 //! Jobs are made one at a time as the run reaches them, so a million flows take no more memory than those that are
 //! alive.
@@ -19,6 +20,7 @@ pub mod fault;
 pub mod goal;
 pub mod hpcc;
 pub mod jobs;
+mod networks;
 mod pairs;
 pub mod rpc;
 mod source;
@@ -31,6 +33,7 @@ pub use fault::{Fault, MESSAGE_MAX, TrafficError};
 pub use goal::{Goal, GoalError};
 pub use hpcc::FlowFileError;
 pub use jobs::{Job, JobId, Jobs, Setting, flow_name};
+pub use networks::Networks;
 pub use rpc::Rpc;
 pub use spec::{
     ClosedLoop, Common, ControlIndex, Exchange, Flow, HpccFlow, HpccFlows, Incast, Op, Poisson, Repeat,

@@ -70,7 +70,7 @@ impl FromStr for Op {
 }
 
 /// Which of the scenario's control settings a flow uses instead of the common one. Traffic only passes it on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ControlIndex(pub u32);
 
 /// What all flows of one table share (`op`, `priority`, `control`). A `flows` table has it per flow.

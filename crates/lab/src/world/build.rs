@@ -32,13 +32,16 @@ pub(super) fn fabric(
     let mut hosts = roci_prefetch::with_huge_pages(graph.hosts.len());
     let mut keys = Vec::with_capacity(graph.hosts.len());
     let mut laws = Laws::new(scenario);
-    for ((number, name), link) in (0u64..).zip(&graph.hosts).zip(graph.host_rates()) {
+    let traced = scenario.gathers_telemetry();
+    for (((number, name), link), traced) in (0u64..).zip(&graph.hosts).zip(graph.host_rates()).zip(traced) {
         let mut engine = engine(scenario, name, link, seed, number, &mut laws)?;
         let (_, rkey) = engine
             .register_everything(Pd::default(), Access::ALL)
             .expect("a new engine has room for a region");
         keys.push(rkey);
-        hosts.push(host(scenario, name, engine, Random::new(seed, DELAY_STREAMS + number)));
+        let mut host = host(scenario, name, engine, Random::new(seed, DELAY_STREAMS + number));
+        host.set_traced(traced);
+        hosts.push(host);
     }
     let config = config(scenario, seed);
     let mut driver =
@@ -101,7 +104,6 @@ fn host(scenario: &Scenario, name: &str, engine: Engine, random: Random) -> Host
         NicModel::Delaying => Host::new(engine, classes, Delays::delaying(), random),
         NicModel::Parts(parts) => Host::of_parts(engine, classes, Arc::clone(parts), random),
     };
-    host.set_traced(scenario.switch.int);
     if scenario.may_reorder() {
         host.watch_order();
     }

@@ -171,6 +171,7 @@ impl<'a> Simulation<'a> {
         };
         alone::refuse_too_long(scenario, &traffic)?;
         let jobs = Jobs::new(&traffic, &setting).map_err(|error| RunError::Impossible(error.to_string()))?;
+        let jobs = jobs.on(&scenario.networks);
         fabric.nics.application.collectives =
             Collectives::new(&traffic, &scenario.topology.homes, &setting.jitter_max(), seed);
         let Simulated { hosts, application, .. } = &mut fabric.nics;

@@ -292,3 +292,53 @@ fn a_flow_within_a_server_has_all_of_a_link_that_is_faster_than_laws_can_tell() 
         assert!((1.0..1.02).contains(&flow.slowdown().unwrap()), "{law} {flow:?}");
     }
 }
+
+#[test]
+fn flows_within_a_server_have_no_congestion_control_and_others_have_their_own() {
+    let text = with(
+        "kind = \"flows\"\nflows = [{ src = \"h0\", dst = \"h3\", size = \"1MB\" }, { src = \"h1\", dst = \"h3\", size = \"1MB\" }, \
+         { src = \"h0\", dst = \"h4\", size = \"1MB\" }, { src = \"h2\", dst = \"h3\", size = \"1MB\", control = \"timely\" }, \
+         { src = \"h2\", dst = \"h6\", size = \"1MB\", control = \"timely\" }]",
+    );
+    let controls = |set: &[(&str, &str)]| {
+        let results = run(&text, set);
+        let name = |flow: usize| results.controls[usize::from(results.flows[flow].control)].clone();
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK));
+        (0..5).map(name).collect::<Vec<_>>()
+    };
+    let dcqcn = "dcqcn preset=sigcomm15";
+    let law = ("transport.control", "dcqcn");
+    assert_eq!(controls(&[law]), ["none", "none", dcqcn, "none", "timely preset=sigcomm15"]);
+    let own = ("transport.on", "[{ switches = [\"up*\"], control = \"swift\" }]");
+    let swift = "swift preset=htsim";
+    assert_eq!(controls(&[law, own]), [swift, swift, dcqcn, swift, "timely preset=sigcomm15"]);
+    let same = ("transport.on", "[{ switches = [\"up*\"] }]");
+    assert_eq!(controls(&[law, same])[..4], [dcqcn, dcqcn, dcqcn, "timely preset=sigcomm15"]);
+}
+
+#[test]
+fn any_law_runs_beside_links_within_servers_that_are_faster_than_it_can_tell() {
+    for law in ["hpcc", "powertcp", "theta-powertcp", "dctcp", "nscc", "dcqcn", "timely", "swift", "homa"] {
+        let text = with("kind = \"all-to-all\"\nsize = \"40KB\"");
+        let results = run(&text, &[("topology.scale_up", "7.2Tb/s"), ("transport.control", law)]);
+        assert!(results.flows.iter().all(|flow| flow.status == FlowStatus::OK), "{law}");
+        let within = |nic| results.host(nic).ends_with(".1");
+        for flow in &results.flows {
+            let control = &results.controls[usize::from(flow.control)];
+            assert_eq!(control.starts_with("none"), within(flow.src), "{law} {control}");
+        }
+        assert_eq!(results.flows.iter().filter(|flow| within(flow.src)).count(), 16 * 3);
+    }
+}
+
+#[test]
+fn a_program_runs_on_one_network_alone() {
+    let text = with("kind = \"all-to-all\"\nsize = \"20KB\"");
+    let on = "[{ hosts = [\"h*.1\"], control = { law = \"program\", elf = \"firmware/dcqcn.elf\" } }]";
+    let results = run(&text, &[("transport.on", on)]);
+    let [program] = &results.programs[..] else { panic!("one program") };
+    assert!(program.tally.fallen() == 0 && program.tally.events != [0, 0], "{:?}", program.tally);
+    for flow in &results.flows {
+        assert_eq!(flow.control == program.control, results.host(flow.src).ends_with(".1"));
+    }
+}

@@ -93,6 +93,37 @@ pub static TRANSPORT: Section = section(
             "`{ law = \"ndp\" }` with that `recovery`, `{ law = \"dctcp\", preset = \"sigcomm10\" }` with `\"srnic\"`, else `{ law = \"dcqcn\", preset = \"sigcomm15\" }`",
             "The congestion control.",
         ),
+        key(
+            "on",
+            "a list of tables",
+            "none; `control = \"none\"` for `scale_up` of `kind = \"rails\"`",
+            "Congestion control on single networks of hosts with several NICs.",
+        ),
+    ],
+);
+
+/// Congestion control on one network.
+pub static TRANSPORT_ON: Section = section(
+    "transport.on",
+    &[
+        key(
+            "switches",
+            "a list of names of switches; `*` in one stands for anything",
+            "one of the two is required",
+            "The network meant: the NICs that are linked to one of these.",
+        ),
+        key(
+            "hosts",
+            "a list of names of hosts or NICs; `*` in one stands for anything",
+            "one of the two is required",
+            "The network meant: these NICs, such as `\"h*.1\"`.",
+        ),
+        key(
+            "control",
+            "as `transport.control`",
+            "what they have elsewhere",
+            "The congestion control of flows between two NICs of that network, whatever `transport.control`, their table or their own `control` says.",
+        ),
     ],
 );
 
