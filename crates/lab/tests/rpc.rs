@@ -224,3 +224,82 @@ fn requests_that_wait_for_one_another_have_an_ideal_that_waits_as_well() {
     let many = slowdown(100, &[("traffic.0.processing", "10us")]);
     assert!((1.0..1.1).contains(&many), "the thread is what they wait for: {many}");
 }
+
+/// A server that has a NIC on each of two networks, and clients on the first, on the second and on both.
+const TWO_NETWORKS: &str = r#"
+    start_jitter = "0s"
+    [topology]
+    kind = "graph"
+    hosts = ["server", "one", "other", "both"]
+    switches = ["s", "t"]
+    links = [
+        { a = "server", b = "s", rate = "100Gb/s", delay = "1us" },
+        { a = "server", b = "t", rate = "100Gb/s", delay = "1us" },
+        { a = "one", b = "s", rate = "100Gb/s", delay = "1us" },
+        { a = "other", b = "t", rate = "100Gb/s", delay = "1us" },
+        { a = "both", b = "s", rate = "100Gb/s", delay = "1us" },
+        { a = "both", b = "t", rate = "100Gb/s", delay = "1us" },
+    ]
+    [nic]
+    mtu = 4096
+    [transport]
+    control = "none"
+    [[traffic]]
+    kind = "rpc"
+    server = "server"
+    threads = 2
+    connections = 4
+    request = "100KB"
+    window = 3
+    count = 20
+"#;
+
+#[test]
+fn requests_take_the_nics_that_flows_take_and_all_are_answered_by_one_machine() {
+    for credits in ["none", "session", "basic", "loosened"] {
+        let hostcc = ("machine.hostcc", "true");
+        let results = run(TWO_NETWORKS, &[("traffic.0.credits", credits), hostcc]);
+        all_answered(&results, 240);
+        let ends = |flow: &roci_lab::results::FlowResult| {
+            [results.host(flow.src).to_owned(), results.host(flow.dst).to_owned()]
+        };
+        let count =
+            |from: &str, to: &str| results.flows.iter().filter(|flow| ends(flow) == [from, to]).count();
+        assert_eq!([count("one", "server.0"), count("other", "server.1")], [4, 4], "{credits}");
+        assert_eq!([count("both.0", "server.0"), count("both.1", "server.1")], [2, 2], "{credits}");
+        // Either NIC carries half of 240 requests of 100 KB.
+        for link in results.links.iter().filter(|link| link.name.contains(">server.")) {
+            assert!(
+                (12_000_000..13_500_000).contains(&link.tx_bytes),
+                "{credits} {} {}",
+                link.name,
+                link.tx_bytes
+            );
+        }
+    }
+}
+
+#[test]
+fn of_two_nics_requests_have_twice_what_they_have_of_one() {
+    let fast = [
+        ("traffic.0.threads", "8"),
+        ("traffic.0.connections", "8"),
+        ("traffic.0.window", "8"),
+        ("traffic.0.clients", "[\"both\"]"),
+    ];
+    let time = |text: &str| run(text, &fast).simulated.as_secs_f64();
+    let one = TWO_NETWORKS
+        .replace("{ a = \"server\", b = \"t\", rate = \"100Gb/s\", delay = \"1us\" },", "")
+        .replace("{ a = \"both\", b = \"t\"", "{ a = \"s\", b = \"t\"");
+    let ratio = time(&one) / time(TWO_NETWORKS);
+    assert!((1.8..2.1).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn requests_have_packets_that_all_nics_of_both_hosts_take() {
+    let text = format!("{TWO_NETWORKS}\n[[nic.on]]\nhosts = [\"server.1\"]\nmtu = 1024\n");
+    let results = run(&text, &[]);
+    all_answered(&results, 240);
+    // 1000 octets behind each header.
+    assert!(results.flows.iter().all(|flow| flow.packets >= 20 * 100), "{:?}", results.flows[0]);
+}

@@ -9,6 +9,7 @@ use super::{Control, presets};
 use crate::traffic::rpc::Rpc;
 use crate::traffic::spec::{ControlIndex, Traffic};
 use roci_fabric::packet::HostId;
+use roci_fabric::topology::Topology;
 use roci_machine::{Geometry, IioConfig, MachineConfig, MemoryConfig};
 use roci_rpc::{REQUEST_HEADER, RETURN_HEADER};
 use roci_units::{BitsPerSec, Span};
@@ -88,11 +89,12 @@ impl Machine {
         &self,
         source: &Source,
         reading: &Reading<'_>,
-        hosts: &[String],
+        topology: &Topology,
         nic: &Nic,
     ) -> Result<(), ScenarioError> {
         let machine = roci_machine::Machine::new(self.config);
-        let mtu = |host: HostId| u64::from(nic.config_of(&hosts[usize::from(host.0)]).mtu);
+        let hosts = topology.hosts();
+        let mtu = |host: HostId| u64::from(nic.mtu_of(host, topology));
         let mut needs: Vec<(HostId, u64, u64)> = Vec::new();
         for (traffic, origin) in reading.traffic.iter().zip(&reading.origins) {
             let Traffic::Rpc(spec) = traffic else { continue };
@@ -115,7 +117,7 @@ impl Machine {
             });
             let (_, threads, octets) = &mut needs[place];
             *threads += u64::from(spec.threads);
-            *octets += octets_of(spec, mtu(spec.server));
+            *octets += octets_of(spec, mtu(spec.server), topology.homes.nics(spec.server).count() as u64);
             if *threads > machine.threads() as u64 {
                 return refuse(
                     format!("{threads} threads answer on `{}`", hosts[usize::from(spec.server.0)]),
@@ -139,9 +141,9 @@ impl Machine {
 /// What a machine has room for: numbers of lines have 32 bits.
 const MEMORY: u64 = 1 << 37;
 
-/// What a table needs at most, its buffers rounded up to lines.
-fn octets_of(spec: &Rpc, packet: u64) -> u64 {
-    let ring = u64::from(spec.threads) * u64::from(spec.rx_ring) * (packet + 192);
+/// What a table needs at most of a server with so many NICs, its buffers rounded up to lines.
+fn octets_of(spec: &Rpc, packet: u64, nics: u64) -> u64 {
+    let ring = nics * u64::from(spec.threads) * u64::from(spec.rx_ring) * (packet + 192);
     ring + u64::from(spec.queue_pairs()) * (spec.request.0 + spec.response.0 + 256)
 }
 

@@ -203,7 +203,7 @@ impl Scenario {
         let networks = networks::read(transport_table, &topology, &names, &mut reading)?;
         let application = Application::read(top.table("application", &keys::APPLICATION)?)?;
         let machine = Machine::read(top.table("machine", &keys::MACHINE)?)?;
-        machine.fits(&source, &reading, &topology.graph.hosts, &nic)?;
+        machine.fits(&source, &reading, &topology, &nic)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
         let writes = RegisterWrite::read_all(top, &mut reading, &transport.control)?;
         let mut idle = RegisterWrite::notes(&writes, &source, &reading);

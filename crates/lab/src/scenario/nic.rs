@@ -8,6 +8,8 @@ use super::source::{Located, ScenarioError, listed};
 use super::topology::Names;
 use super::tree::{Entry, Kind};
 use roci_fabric::graph::Graph;
+use roci_fabric::packet::HostId;
+use roci_fabric::topology::Topology;
 use roci_nic::arch::file::Conflict;
 use roci_nic::arch::{file as architecture_file, presets};
 use roci_nic::{Architecture, Delays, DrainConfig};
@@ -143,6 +145,15 @@ impl Nic {
     pub fn config_of(&self, name: &str) -> &NicConfig {
         let meant = |rule: &&NicRule| rule.hosts.iter().any(|host| host.value == name);
         self.rules.iter().rfind(meant).map_or(&self.config, |rule| &rule.config)
+    }
+
+    /// Octets of payload of full packets of `host`, by the NIC of its NICs that has the fewest.
+    pub fn mtu_of(&self, host: HostId, topology: &Topology) -> u16 {
+        let mtus = topology
+            .homes
+            .nics(host)
+            .map(|nic| self.config_of(&topology.graph.hosts[usize::from(nic.0)]).mtu);
+        mtus.min().unwrap_or(self.config.mtu)
     }
 
     /// Refuses a receive buffer that PAUSE frames cannot keep from overflowing, for what still arrives after one: the

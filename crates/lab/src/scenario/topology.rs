@@ -287,11 +287,6 @@ impl<'a> Names<'a> {
         self.topology.per_server
     }
 
-    /// Whether `host` has several NICs.
-    pub(super) fn has_several_nics(&self, host: HostId) -> bool {
-        self.topology.homes.nics(host).count() > 1
-    }
-
     /// `names` with those of its NICs in place of each host that has several.
     pub(super) fn with_nics(&self, names: Vec<Located<String>>) -> Vec<Located<String>> {
         let of = |name: Located<String>| -> Vec<Located<String>> {

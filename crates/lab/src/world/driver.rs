@@ -240,7 +240,7 @@ impl Driver {
         });
         let poster = Poster::of(&self.traffic[job.id.traffic as usize]);
         let (bytes, size) = match poster {
-            Poster::Rpc => self.connect_rpc(job.id, job.octets(), place, dst_qpn),
+            Poster::Rpc => self.connect_rpc(job, place, dst_qpn),
             Poster::Collective => self.collectives.connect(now, job, place),
             Poster::Goal => self.goals.connect(job, place),
             Poster::Flow => (job.octets(), job.size.0),
@@ -328,9 +328,10 @@ impl Driver {
         let requester = QpConfig { send_psn: psn, receive_psn: back_psn, ..config(&self.profiles, src, dst) };
         let src_qpn =
             hosts[at(src)].engine.create_qp(requester).expect("the scenario's attributes were checked");
+        let srq = self.rpc_srq(hosts, job);
         let responder = QpConfig {
             peer: src_qpn,
-            srq: self.rpc_srq(job.id),
+            srq,
             send_psn: back_psn,
             receive_psn: psn,
             ..config(&self.profiles, dst, src)

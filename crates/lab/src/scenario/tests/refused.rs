@@ -118,13 +118,6 @@ fn what_is_wrong_is_said_with_its_place_and_a_remedy() {
             ),
         ),
         (
-            "requests to a host with two NICs",
-            graph(&[link("a", "s"), link("b", "s"), link("a", "b")].join("\n")).replace(
-                PERMUTATION,
-                "[[traffic]]\nkind = \"rpc\"\nserver = \"a\"\nrequest = 64\ncount = 1\n",
-            ),
-        ),
-        (
             "a delay of no links",
             star(PERMUTATION).replace(
                 "\"star\"\nhosts = 4",

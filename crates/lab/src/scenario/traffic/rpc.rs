@@ -42,14 +42,6 @@ impl Reading<'_> {
         if clients.is_empty() {
             return Err(table.refuse("clients", "this list of hosts is empty", "name at least one client"));
         }
-        if let Some(host) = clients.iter().chain([&server]).find(|host| self.names.has_several_nics(**host)) {
-            let name = &self.names.hosts()[usize::from(host.0)];
-            return Err(table.refuse(
-                "kind",
-                format!("`{name}` has several NICs, and hosts of requests and responses have one"),
-                "give that host one link, or ask another one",
-            ));
-        }
         let threads = table.count("threads", 1..=65_535)?.unwrap_or(1);
         let credits = table.word("credits", &CREDITS)?.unwrap_or_default();
         let session = table.count("session_credits", 1..=65_535)?;

@@ -8,7 +8,7 @@ use crate::results::rpc::{IdleTimes, MachineResult, RpcResult, Times};
 use crate::results::series::Series;
 use crate::scenario::Scenario;
 use crate::traffic::rpc::Rpc;
-use crate::traffic::{JobId, Traffic};
+use crate::traffic::{Job, JobId, Traffic};
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_machine::Machine;
@@ -19,6 +19,7 @@ use roci_units::{Instant, Qpn, Span};
 use serving::{RING, Served, Step};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
 /// All requests and responses of a run.
 #[derive(Default)]
@@ -64,30 +65,38 @@ struct Connection {
 }
 
 impl Rpcs {
-    /// The machines and connections of `scenario`, and the receive buffers of the servers' threads; `key` is that of a host's memory.
+    /// The machines and connections of `scenario`, and the receive buffers of the servers' threads; `key` is that of the memory of a NIC.
     pub(in crate::world) fn new(
         scenario: &Scenario,
         hosts: &mut [Host],
         key: impl Fn(HostId) -> u32,
     ) -> Self {
+        let homes = &scenario.topology.homes;
         let mut rpcs = Self::default();
         for (table, traffic) in (0u32..).zip(scenario.traffic.iter()) {
             let Traffic::Rpc(spec) = traffic else {
                 rpcs.groups.push(None);
                 continue;
             };
-            let known = rpcs.servers.iter().position(|served| served.host == spec.server);
+            let known = rpcs.servers.iter().position(|served| served.host() == spec.server);
             let server = known.unwrap_or_else(|| {
-                rpcs.servers.push(Served::new(spec.server, &scenario.machine));
+                let nics: Vec<HostId> = homes.nics(spec.server).collect();
                 if scenario.machine.hostcc.is_some() {
-                    hosts[at(spec.server)].listen_to_machine();
+                    nics.iter().for_each(|nic| hosts[at(*nic)].listen_to_machine());
                 }
+                rpcs.servers.push(Served::new(nics, &scenario.machine));
                 rpcs.servers.len() - 1
             });
             let served = &mut rpcs.servers[server];
             let group = Group::new(spec, scenario, served, server);
-            let engine = &mut hosts[at(spec.server)].engine;
-            served.add_threads(spec, table, group.packet(), engine, key(spec.server));
+            served.add_threads(spec, table);
+            // Which of several NICs connections take is decided when these begin.
+            if let [nic] = served.nics[..] {
+                for thread in group.threads() {
+                    let engine = &mut hosts[at(nic)].engine;
+                    served.srq(thread, spec, group.packet(), nic, engine, key(nic));
+                }
+            }
             rpcs.groups.push(Some(Box::new(group)));
         }
         rpcs
@@ -120,7 +129,7 @@ impl Rpcs {
     /// Adds what machines hold and what was answered to the sample that is open.
     pub(in crate::world) fn sample(&self, now: Instant, series: &mut Series) {
         for served in &self.servers {
-            series.machine(served.host.0, served.sample(now));
+            series.machine(served.host().0, served.sample(now));
         }
         for (table, group) in (0u32..).zip(&self.groups) {
             if let Some(group) = group {
@@ -134,10 +143,9 @@ impl Rpcs {
         let tables = self.groups.iter().enumerate().filter_map(|(table, group)| {
             let group = group.as_ref()?;
             let served = &self.servers[group.server];
-            let threads = group.first..group.first + usize::from(group.spec.threads);
             let mut idle = IdleTimes::default();
-            threads.for_each(|thread| idle.add(&served.idle(thread, now)));
-            Some(group.result(table, served.host, now, idle))
+            group.threads().for_each(|thread| idle.add(&served.idle(thread, now)));
+            Some(group.result(table, served.host(), now, idle))
         });
         (tables.collect(), self.servers.iter().map(|served| served.result(now)).collect())
     }
@@ -150,8 +158,7 @@ impl Group {
             _ => 0,
         });
         let all = all.fold(0, u32::saturating_add);
-        let mtu =
-            |host: HostId| u32::from(scenario.nic.config_of(&scenario.topology.graph.hosts[at(host)]).mtu);
+        let mtu = |host: HostId| u32::from(scenario.nic.mtu_of(host, &scenario.topology));
         let machine = &mut served.machine;
         let config = *machine.config();
         let allocate = |machine: &mut Machine, octets| {
@@ -200,6 +207,11 @@ impl Group {
         self.connections.iter().map(|one| one.client.packet_octets()).max().unwrap_or(1)
     }
 
+    /// Its threads.
+    fn threads(&self) -> Range<usize> {
+        self.first..self.first + usize::from(self.spec.threads)
+    }
+
     /// The thread of connection `number`.
     fn thread(&self, number: u32) -> usize {
         self.first + number as usize % usize::from(self.spec.threads)
@@ -242,18 +254,21 @@ impl Group {
 impl Driver {
     /// Octets of all requests of a queue pair of `job`'s table, and those of a message, where that has requests and responses; notes
     /// where the queue pair stands.
-    pub(super) fn connect_rpc(&mut self, id: JobId, octets: u64, place: u32, dst: Qpn) -> (u64, u64) {
-        let group = self.rpcs.groups[id.traffic as usize].as_ref().expect("such jobs come from such tables");
-        let packet = group.connections[id.number as usize].client.packet_octets();
+    pub(super) fn connect_rpc(&mut self, job: &Job, place: u32, dst: Qpn) -> (u64, u64) {
+        let group =
+            self.rpcs.groups[job.id.traffic as usize].as_ref().expect("such jobs come from such tables");
+        let packet = group.connections[job.id.number as usize].client.packet_octets();
         let message = group.spec.request.0.min(u64::from(packet));
-        self.rpcs.servers[group.server].connect(dst, place);
-        (octets, message)
+        self.rpcs.servers[group.server].connect(job.dst, dst, place);
+        (job.octets(), message)
     }
 
-    /// The shared receive queue of the thread that answers on a queue pair of `id`'s table.
-    pub(super) fn rpc_srq(&self, id: JobId) -> Option<Srq> {
-        let group = self.rpcs.groups.get(id.traffic as usize)?.as_ref()?;
-        Some(self.rpcs.servers[group.server].srq(group.thread(id.number)))
+    /// The shared receive queue of the thread that answers on the queue pair of `job`, at that one's NIC.
+    pub(super) fn rpc_srq(&mut self, hosts: &mut [Host], job: &Job) -> Option<Srq> {
+        let group = self.rpcs.groups.get(job.id.traffic as usize)?.as_ref()?;
+        let (thread, nic) = (group.thread(job.id.number), job.dst);
+        let (engine, key) = (&mut hosts[at(nic)].engine, self.profiles.key(nic));
+        Some(self.rpcs.servers[group.server].srq(thread, &group.spec, group.packet(), nic, engine, key))
     }
 
     /// Posts what a connection's window and credits allow.
@@ -290,15 +305,15 @@ impl Driver {
 
     /// A packet of a request is in a buffer of a thread.
     fn request_came(&mut self, net: &mut Net, hosts: &mut [Host], host: HostId, it: &Completion) {
-        let Some(server) = self.rpcs.servers.iter().position(|served| served.host == host) else { return };
+        let is_of = |served: &Served| served.nics.contains(&host);
+        let Some(server) = self.rpcs.servers.iter().position(is_of) else { return };
         let key = self.profiles.key(host);
         let served = &mut self.rpcs.servers[server];
-        let id =
-            served.place(it.qpn).and_then(|place| Some((place, self.live.get(place as usize)?.as_ref()?.id)));
-        let nic = &mut hosts[at(host)];
-        let due = served.take(net.now(), &mut nic.engine, key, it, id);
+        let place = served.place(host, it.qpn);
+        let id = place.and_then(|place| Some((place, self.live.get(place as usize)?.as_ref()?.id)));
+        let due = served.take(net.now(), host, &mut hosts[at(host)].engine, key, it, id);
         if let Some(congested) = served.congested() {
-            nic.set_congested(congested);
+            served.nics.iter().for_each(|nic| hosts[at(*nic)].set_congested(congested));
         }
         if let Some((at, thread)) = due
             && self.rpcs.wait(at, server, thread)
@@ -346,29 +361,30 @@ impl Driver {
     pub(in crate::world) fn serve_due(&mut self, net: &mut Net, hosts: &mut [Host]) {
         let now = net.now();
         while let Some((server, thread)) = self.rpcs.take_due(now) {
-            let host = self.rpcs.servers[server].host;
-            let mut posted = false;
+            let mut posted: Vec<HostId> = Vec::new();
             loop {
                 let Rpcs { groups, servers, .. } = &mut self.rpcs;
-                let key = self.profiles.key(host);
-                match servers[server].go_on(now, thread, groups, &mut hosts[at(host)].engine, key) {
+                let key = |nic| self.profiles.key(nic);
+                match servers[server].go_on(now, thread, groups, hosts, key) {
                     Step::Until(at) => {
                         self.rpcs.wait(at, server, thread);
                         break;
                     }
                     Step::Idle => break,
                     Step::Send { place, id, answers, credits } => {
-                        posted |= self.send_back(now, hosts, place, id, answers, credits);
+                        let nic = self.send_back(now, hosts, place, id, answers, credits);
+                        posted.extend(nic.filter(|nic| !posted.contains(nic)));
                     }
                 }
             }
-            if posted {
-                hosts[at(host)].poke(net, host);
+            for nic in posted {
+                hosts[at(nic)].poke(net, nic);
             }
         }
     }
 
-    /// Posts a response, or credits alone, and the receive request that it takes. Not where the connection is gone.
+    /// Posts a response, or credits alone, and the receive request that it takes, and gives the NIC where it did. Not where the connection is
+    /// gone.
     fn send_back(
         &mut self,
         now: Instant,
@@ -377,9 +393,9 @@ impl Driver {
         id: JobId,
         answers: bool,
         credits: Return,
-    ) -> bool {
-        let Some(live) = self.live[place as usize].filter(|live| live.id == id) else { return false };
-        let Some(group) = self.rpcs.groups[id.traffic as usize].as_deref_mut() else { return false };
+    ) -> Option<HostId> {
+        let live = self.live[place as usize].filter(|live| live.id == id)?;
+        let group = self.rpcs.groups[id.traffic as usize].as_deref_mut()?;
         let connection = &mut group.connections[id.number as usize];
         connection.backs.push_back((answers, credits));
         let octets =
@@ -394,7 +410,7 @@ impl Driver {
             .engine
             .post_send(now, live.dst_qpn, &request)
             .expect("the queue pair is connected");
-        true
+        Some(live.dst)
     }
 }
 

@@ -3,7 +3,7 @@
 //! What a piece of work costs is settled when it begins; when it is over the receive buffer is posted anew, and a response or credits
 //! go back. A request of several packets is copied together first, and then read as a whole.
 
-use super::{Group, RECV};
+use super::{Group, RECV, at};
 use crate::results::rpc::{IdleTimes, MachineResult};
 use crate::results::series::MachineSample;
 use crate::scenario;
@@ -11,6 +11,7 @@ use crate::traffic::JobId;
 use crate::traffic::rpc::Rpc;
 use roci_fabric::packet::HostId;
 use roci_machine::Machine;
+use roci_nic::Host;
 use roci_rpc::{Credits, Processed, REQUEST_HEADER, RETURN_HEADER, Return};
 use roci_transport::{Completion, Engine, Pd, RecvRequest, RecvTarget, Srq, Status};
 use roci_units::{Instant, Qpn, Span};
@@ -34,21 +35,39 @@ const LEAST: u32 = 64;
 
 /// A host that answers.
 pub(super) struct Served {
-    pub(super) host: HostId,
+    /// Its NICs, all of which write to its machine; the first has the host's number.
+    pub(super) nics: Vec<HostId>,
     pub(super) machine: Machine,
     /// At which occupancy arrivals are marked.
     hostcc: Option<u32>,
     threads: Vec<Thread>,
-    /// Of each queue pair, by its number, the place among the flows that are alive.
-    places: Vec<u32>,
+    /// Of each queue pair, by the place of its NIC and by its number, the place among the flows that are alive.
+    places: Vec<Vec<u32>>,
 }
 
 /// A thread.
 struct Thread {
     table: u32,
+    /// One at each NIC that some of its connections are on.
+    rings: Vec<Ring>,
+    /// Whether buffers that were consumed may be put aside.
+    spares: bool,
+    queue: VecDeque<Arrived>,
+    doing: Doing,
+    /// What it has to do before it goes on: credits that went back alone.
+    besides: Span,
+    /// From when on its idle times count, since when it has had nothing to do, and how that was.
+    from: Instant,
+    idle_since: Option<Instant>,
+    idle: IdleTimes,
+}
+
+/// The receive buffers of a thread at one NIC.
+struct Ring {
+    nic: HostId,
     srq: Srq,
-    /// The first lines of its receive buffers and of its completion queue.
-    ring: u32,
+    /// The first lines of them and of their completion queue.
+    first: u32,
     completions: u32,
     /// Octets and lines of a buffer.
     buffer: u32,
@@ -62,14 +81,6 @@ struct Thread {
     aside: Option<Vec<u32>>,
     /// How many packets have come.
     came: u32,
-    queue: VecDeque<Arrived>,
-    doing: Doing,
-    /// What it has to do before it goes on: credits that went back alone.
-    besides: Span,
-    /// From when on its idle times count, since when it has had nothing to do, and how that was.
-    from: Instant,
-    idle_since: Option<Instant>,
-    idle: IdleTimes,
 }
 
 /// A packet of a request that is in a buffer.
@@ -77,6 +88,8 @@ struct Thread {
 struct Arrived {
     place: u32,
     id: JobId,
+    /// Which of the thread's rings the buffer is of.
+    ring: u32,
     buffer: u32,
     completion: u32,
     octets: u32,
@@ -126,84 +139,103 @@ pub(super) enum Step {
 }
 
 impl Served {
-    pub(super) fn new(host: HostId, machine: &scenario::Machine) -> Self {
+    /// With these NICs.
+    pub(super) fn new(nics: Vec<HostId>, machine: &scenario::Machine) -> Self {
         Self {
-            host,
+            places: vec![Vec::new(); nics.len()],
+            nics,
             machine: Machine::new(machine.config),
             hostcc: machine.hostcc,
             threads: Vec::new(),
-            places: Vec::new(),
         }
     }
 
-    /// The threads of a table, with receive buffers for packets of up to `packet` octets.
-    pub(super) fn add_threads(
-        &mut self,
-        spec: &Rpc,
-        table: u32,
-        packet: u32,
-        engine: &mut Engine,
-        lkey: u32,
-    ) {
-        let needed = spec.request.0.saturating_add(u64::from(REQUEST_HEADER));
-        let buffer = u32::try_from(needed).map_or(packet, |needed| needed.min(packet));
-        let stride = self.machine.lines(buffer);
-        let line = u64::from(self.machine.config().line);
+    /// The host, by its first NIC.
+    pub(super) fn host(&self) -> HostId {
+        self.nics[0]
+    }
+
+    /// The threads of a table.
+    pub(super) fn add_threads(&mut self, spec: &Rpc, table: u32) {
         for _ in 0..spec.threads {
-            let octets = [
-                u64::from(spec.rx_ring) * u64::from(stride) * line,
-                u64::from(spec.rx_ring) * u64::from(CQE),
-            ];
-            let [ring, completions] = octets
-                .map(|octets| self.machine.allocate(octets).expect("the scenario's sizes were checked"));
-            let mut thread = Thread {
+            self.threads.push(Thread {
                 table,
-                srq: engine.create_srq(),
-                ring,
-                completions,
-                buffer,
-                stride,
-                most: spec.rx_ring,
-                touched: 0,
-                used: 0,
-                posted: 0,
-                aside: (spec.credits != Credits::Unlimited).then(Vec::new),
-                came: 0,
+                rings: Vec::new(),
+                spares: spec.credits != Credits::Unlimited,
                 queue: VecDeque::new(),
                 doing: Doing::Nothing,
                 besides: Span::ZERO,
                 from: spec.start + spec.warmup,
                 idle_since: Some(Instant::ZERO),
                 idle: IdleTimes::default(),
-            };
-            let begin = if thread.aside.is_some() { LEAST } else { spec.rx_ring };
-            thread.post_more(begin, self.threads.len(), engine, lkey);
-            self.threads.push(thread);
+            });
         }
-        let room = |thread: &Thread| u64::from(thread.most) * u64::from(thread.buffer + CQE);
-        self.machine.set_receive_queues(self.threads.iter().map(room).sum());
+    }
+
+    /// The shared receive queue of a thread at `nic`; if it is the first that it has there, with receive buffers for packets of up to
+    /// `packet` octets.
+    pub(super) fn srq(
+        &mut self,
+        number: usize,
+        spec: &Rpc,
+        packet: u32,
+        nic: HostId,
+        engine: &mut Engine,
+        lkey: u32,
+    ) -> Srq {
+        if let Some(ring) = self.threads[number].rings.iter().find(|ring| ring.nic == nic) {
+            return ring.srq;
+        }
+        let needed = spec.request.0.saturating_add(u64::from(REQUEST_HEADER));
+        let buffer = u32::try_from(needed).map_or(packet, |needed| needed.min(packet));
+        let stride = self.machine.lines(buffer);
+        let line = u64::from(self.machine.config().line);
+        let octets =
+            [u64::from(spec.rx_ring) * u64::from(stride) * line, u64::from(spec.rx_ring) * u64::from(CQE)];
+        let [first, completions] =
+            octets.map(|octets| self.machine.allocate(octets).expect("the scenario's sizes were checked"));
+        let srq = engine.create_srq();
+        let spares = self.threads[number].spares;
+        let mut ring = Ring {
+            nic,
+            srq,
+            first,
+            completions,
+            buffer,
+            stride,
+            most: spec.rx_ring,
+            touched: 0,
+            used: 0,
+            posted: 0,
+            aside: spares.then(Vec::new),
+            came: 0,
+        };
+        ring.post_more(if spares { LEAST } else { spec.rx_ring }, number, engine, lkey);
+        self.threads[number].rings.push(ring);
+        let room = |ring: &Ring| u64::from(ring.most) * u64::from(ring.buffer + CQE);
+        let rings = self.threads.iter().flat_map(|thread| &thread.rings);
+        self.machine.set_receive_queues(rings.map(room).sum());
+        srq
     }
 
     pub(super) fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    pub(super) fn srq(&self, thread: usize) -> Srq {
-        self.threads[thread].srq
-    }
-
-    /// A queue pair of this host belongs to the flow at `place`.
-    pub(super) fn connect(&mut self, qpn: Qpn, place: u32) {
-        let number = qpn.get() as usize;
-        if self.places.len() <= number {
-            self.places.resize(number + 1, u32::MAX);
+    /// A queue pair at `nic` belongs to the flow at `place`.
+    pub(super) fn connect(&mut self, nic: HostId, qpn: Qpn, place: u32) {
+        let Some(at) = self.nics.iter().position(|own| *own == nic) else { return };
+        let (places, number) = (&mut self.places[at], qpn.get() as usize);
+        if places.len() <= number {
+            places.resize(number + 1, u32::MAX);
         }
-        self.places[number] = place;
+        places[number] = place;
     }
 
-    /// The place of a queue pair's flow.
-    pub(super) fn place(&self, qpn: Qpn) -> Option<u32> {
-        self.places.get(qpn.get() as usize).copied()
+    /// The place of the flow of a queue pair at `nic`.
+    pub(super) fn place(&self, nic: HostId, qpn: Qpn) -> Option<u32> {
+        let at = self.nics.iter().position(|own| *own == nic)?;
+        self.places[at].get(qpn.get() as usize).copied()
     }
 
     /// Whether arrivals are to be marked now; `None` where they never are.
@@ -211,10 +243,11 @@ impl Served {
         self.hostcc.map(|threshold| self.machine.iio_occupancy() >= threshold)
     }
 
-    /// A packet has come for the flow `of`, if that is alive; gives the thread that is to be told and when.
+    /// A packet has come at `nic` for the flow `of`, if that is alive; gives the thread that is to be told and when.
     pub(super) fn take(
         &mut self,
         now: Instant,
+        nic: HostId,
         engine: &mut Engine,
         lkey: u32,
         it: &Completion,
@@ -223,21 +256,24 @@ impl Served {
         #[expect(clippy::cast_possible_truncation, reason = "made of these numbers")]
         let (number, buffer) = ((it.id >> 32 & 0xffff) as usize, it.id as u32);
         let thread = &mut self.threads[number];
-        thread.posted -= 1;
+        let at = thread.rings.iter().position(|ring| ring.nic == nic)?;
+        let ring = &mut thread.rings[at];
+        ring.posted -= 1;
         let Some((place, id)) = of.filter(|_| it.status == Status::Success) else {
-            thread.post(buffer, number, engine, lkey);
+            ring.post(buffer, number, engine, lkey);
             return None;
         };
-        if thread.posted < thread.used / FEW {
-            thread.post_more((thread.used / MORE).max(1), number, engine, lkey);
+        if ring.posted < ring.used / FEW {
+            ring.post_more((ring.used / MORE).max(1), number, engine, lkey);
         }
-        let completion = thread.completions + thread.came % thread.most;
-        thread.came = thread.came.wrapping_add(1);
-        self.machine.dma_write(now, thread.ring + buffer * thread.stride, it.length);
+        let completion = ring.completions + ring.came % ring.most;
+        ring.came = ring.came.wrapping_add(1);
+        self.machine.dma_write(now, ring.first + buffer * ring.stride, it.length);
         let ready = self.machine.dma_write(now, completion, CQE);
         thread.queue.push_back(Arrived {
             place,
             id,
+            ring: u32::try_from(at).expect("few NICs"),
             buffer,
             completion,
             octets: it.length,
@@ -251,14 +287,15 @@ impl Served {
         Some((ready, number))
     }
 
-    /// A thread goes on, with what it was busy with at an end. To be called again after each [`Step::Send`].
+    /// A thread goes on, with what it was busy with at an end; `key` is that of the memory of a NIC. To be called again after each
+    /// [`Step::Send`].
     pub(super) fn go_on(
         &mut self,
         now: Instant,
         number: usize,
         groups: &mut [Option<Box<Group>>],
-        engine: &mut Engine,
-        lkey: u32,
+        hosts: &mut [Host],
+        key: impl Fn(HostId) -> u32,
     ) -> Step {
         let thread = &mut self.threads[number];
         let Some(group) = groups[thread.table as usize].as_deref_mut() else { return Step::Idle };
@@ -266,7 +303,8 @@ impl Served {
             Doing::Nothing | Doing::Waiting => self.begin(now, number, group),
             Doing::Packet(piece) => {
                 self.machine.consume(now, piece.of.octets + CQE);
-                thread.put_back(piece.of.buffer, number, engine, lkey);
+                let ring = &mut thread.rings[piece.of.ring as usize];
+                ring.put_back(piece.of.buffer, number, &mut hosts[at(ring.nic)].engine, key(ring.nic));
                 if piece.last && piece.joined {
                     let first = group.connections[piece.of.id.number as usize].message;
                     let left = self.machine.lines(u32::try_from(group.spec.request.0).unwrap_or(u32::MAX));
@@ -309,7 +347,8 @@ impl Served {
         let (packets, place) = (connection.client.packets(), connection.consumed);
         let (last, joined) = (place + 1 == packets, packets > 1);
         connection.consumed = if last { 0 } else { place + 1 };
-        let (first, lines) = (thread.ring + of.buffer * thread.stride, machine.lines(of.octets));
+        let ring = &thread.rings[of.ring as usize];
+        let (first, lines) = (ring.first + of.buffer * ring.stride, machine.lines(of.octets));
         let line = machine.config().line;
         let mut work = machine.work(now, number);
         work.compute(group.spec.overhead + std::mem::take(&mut thread.besides));
@@ -404,7 +443,7 @@ impl Served {
     /// What became of the machine until `now`.
     pub(super) fn result(&self, now: Instant) -> MachineResult {
         MachineResult {
-            host: self.host.0,
+            host: self.host().0,
             counters: self.machine.counters(),
             states: self.machine.spent(now),
             busy: (0..self.threads.len()).map(|thread| self.machine.busy(thread)).collect(),
@@ -417,7 +456,7 @@ fn response_lines(spec: &Rpc, line: u32) -> u32 {
     (u32::try_from(spec.response.0).unwrap_or(0) + RETURN_HEADER).div_ceil(line)
 }
 
-impl Thread {
+impl Ring {
     /// Posts so many buffers more, those put aside first and then such as were never used, as far as there are some.
     fn post_more(&mut self, more: u32, number: usize, engine: &mut Engine, lkey: u32) {
         for _ in 0..more {
@@ -452,7 +491,9 @@ impl Thread {
         engine.post_recv(RecvTarget::Srq(self.srq, Pd::default()), request).expect("its queue exists");
         self.posted += 1;
     }
+}
 
+impl Thread {
     fn end_idle(&mut self, now: Instant) {
         if let Some(since) = self.idle_since.take() {
             self.idle.end(since.max(self.from), now);
