@@ -18,6 +18,7 @@ const NETWORKS: &[&str] = &[
     "kind = \"fat-tree\", pods = 2, tors_per_pod = 1, aggs_per_pod = {m}, cores = {m}, hosts_per_tor = {n}, rate = {r}, fabric_rate = {q}, delay = {d}, core_delay = {e}",
     "kind = \"rails\", servers = {n}, gpus = {m}, spines = 1, rate = {r}, delay = {d}",
     "kind = \"rails\", servers = {m}, gpus = {n}, spines = 2, rate = {r}, delay = {d}, scale_up = {q}, scale_up_delay = {e}",
+    "kind = \"rails\", servers = 2, gpus = {m}, spines = 1, rate = {r}, delay = {d}, scale_up = \"7.2Tb/s\"",
     "kind = \"graph\", hosts = [\"a\", \"b\"], links = [{ a = \"a\", b = \"b\", rate = {r}, delay = {d} }]",
     "kind = \"graph\", hosts = [\"a\", \"b\", \"c\"], switches = [\"s\", \"t\"], links = [{ a = \"a\", b = \"s\", rate = {r}, delay = {d} }, \
      { a = \"s\", b = \"t\", rate = {q}, delay = {e} }, { a = \"t\", b = \"s\", rate = {q}, delay = {d} }, \
@@ -63,6 +64,10 @@ const TRAFFIC: &[&str] = &[
     "kind = \"collective\", operation = \"all-gather\", algorithm = \"halving-doubling\", hosts = [{a}, {b}], size = {s}, channels = {m}",
     "kind = \"collective\", operation = \"broadcast\", size = {s}, chunks = {m}, channels = {n}, placement = \"random\"",
     "kind = \"collective\", operation = \"all-to-all\", size = {s}, iterations = {m}",
+    "kind = \"collective\", operation = \"all-to-all\", algorithm = \"pxn\", hosts = [{a}, {b}, {c}, {d}], ranks_per_server = 2, size = \"9KB\", \
+     chunks = {m}, channels = {n}",
+    "kind = \"collective\", operation = \"all-reduce\", algorithm = \"tree\", hosts = [{a}, {b}, {c}, {d}], ranks_per_server = 2, size = \"9KB\", \
+     channels = {m}, chunks = 2",
     "kind = \"goal\", file = \"three.goal\", hosts = [{a}, {b}, {c}], overhead = {t}",
     "kind = \"goal\", file = \"three.goal\", placement = \"random\", eager = {s}, start = {t}, queue_pairs = \"tag\"",
     "kind = \"goal\", file = \"two.goal\", hosts = [{b}, {a}], calc_unit = \"3ns\"",
@@ -209,6 +214,11 @@ const KEYS: &[&str] = &[
     "transport.control = \"nscc\"",
     "transport.control = { law = \"program\", elf = \"firmware/dcqcn.elf\" }",
     "transport.control = { law = \"program\", elf = \"firmware/hpcc.elf\" }",
+    "transport.on = [{ switches = [\"up*\"] }]",
+    "transport.on = [{ switches = [\"up*\"], control = \"swift\" }]",
+    "transport.on = [{ hosts = [\"*.1\"], control = \"hpcc\" }]",
+    "transport.on = [{ hosts = [\"*.1\"], control = { law = \"program\", elf = \"firmware/dcqcn.elf\" } }]",
+    "transport.on = [{ switches = [{switch}], control = \"none\" }, { hosts = [{host}], control = \"nscc\" }]",
     "application.rx_depth = 1",
     "application.rx_time = \"2us\"",
     "machine.cache = \"768KB\"",
