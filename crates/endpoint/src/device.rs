@@ -84,6 +84,7 @@ impl Device {
             names: Mutex::default(),
             local: address,
             mtu,
+            dscp: config.dscp,
             table,
             clock,
             progress: config.progress,

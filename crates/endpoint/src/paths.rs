@@ -35,6 +35,24 @@ const PLACE_BITS: u32 = 24;
 const NOBODY: u64 = u64::MAX;
 /// Strangers who send datagrams must not fill the memory.
 const GUESTS_MAX: usize = 4096;
+/// Above these bits stands the code point with which packets go there: several paths lead to one address.
+const CLASS_SHIFT: u32 = 56;
+const ADDRESS: u64 = (1 << CLASS_SHIFT) - 1;
+
+/// The path to the same address whose packets have this code point.
+pub(crate) const fn classed(path: u64, dscp: u8) -> u64 {
+    path & ADDRESS | (dscp as u64) << CLASS_SHIFT
+}
+
+/// What of a path is not its address.
+pub(crate) const fn class_of(path: u64) -> u64 {
+    path & !ADDRESS
+}
+
+/// The code point that packets of a path have.
+pub(crate) const fn dscp_of(path: u64) -> u8 {
+    (path >> CLASS_SHIFT) as u8
+}
 
 impl Paths {
     /// The number of an address, if it is known.
@@ -108,9 +126,10 @@ impl Paths {
         }
     }
 
-    /// The address with this number.
+    /// The address with this number, whatever its code point is.
     #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
     pub(crate) fn address(&self, path: u64) -> Option<IpAddr> {
+        let path = path & ADDRESS;
         if path < V6 {
             return Some(Ipv4Addr::from_bits(path as u32).into());
         }
@@ -124,6 +143,7 @@ impl Paths {
     /// The place that a number names, if it still does.
     #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are meant")]
     fn place(&self, path: u64) -> Option<u32> {
+        let path = path & ADDRESS;
         let place = path as u32 & ((1 << PLACE_BITS) - 1);
         (self.places.len() > place as usize && self.number(place) == path).then_some(place)
     }
@@ -146,6 +166,20 @@ mod tests {
             assert_eq!((paths.address(path), paths.find(address)), (Some(address), path));
         }
         assert_eq!(paths.address(paths.find("fd00::3".parse().unwrap())), None);
+    }
+
+    #[test]
+    fn paths_of_several_code_points_lead_to_one_address() {
+        let mut paths = Paths::default();
+        for text in ["10.0.0.1", "fd00::1"] {
+            let address: IpAddr = text.parse().unwrap();
+            let path = paths.learn(address).unwrap();
+            let [urgent, usual] = [46, 0].map(|dscp| classed(path, dscp));
+            assert_eq!((usual, dscp_of(urgent), class_of(urgent) | path), (path, 46, urgent));
+            assert_eq!((paths.address(urgent), classed(urgent, 0)), (Some(address), path));
+        }
+        assert_eq!(paths.address(NOBODY), None);
+        assert_eq!(paths.address(NOBODY | class_of(classed(0, 63))), None, "a stranger is nobody's peer");
     }
 
     #[test]

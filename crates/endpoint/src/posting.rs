@@ -1,6 +1,7 @@
 //! From a work request to the engine's: what is looked at before, and what goes back where it is refused.
 
 use crate::numbers::inner;
+use crate::paths::classed;
 use crate::queue_pair::can_be_peer;
 use crate::shard::Core;
 use crate::work::{INLINE_MAX, Payload, RecvWr, Refused, SendWr, WrError};
@@ -21,7 +22,7 @@ impl Core {
         request: &mut SendWr,
     ) -> Result<(), WrError> {
         let left = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
-        let length = self.prepare(left, pd, request)?;
+        let length = self.prepare(place, left, pd, request)?;
         let payload = std::mem::replace(&mut request.payload, Payload::None);
         let (id, owner, signaled) = (request.id, Owner::Send(place), request.signaled);
         let work = Work { id, owner, signaled, payload, is_void: false };
@@ -50,7 +51,7 @@ impl Core {
     ) -> Result<(), (usize, WrError)> {
         let room = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
         for (before, request) in (0u32..).zip(&mut *requests) {
-            let judged = self.prepare(room.saturating_sub(before), pd, request).and_then(|length| {
+            let judged = self.prepare(place, room.saturating_sub(before), pd, request).and_then(|length| {
                 let judged = self.engine.may_post_send(inner(place), &asked(request, 0, length));
                 judged.map_err(|error| self.explain(place, error, &request.operation))
             });
@@ -60,7 +61,7 @@ impl Core {
     }
 
     /// What the engine does not look at, of a request for which the queue has `left` places; gives its octets.
-    fn prepare(&mut self, left: u32, pd: Pd, request: &mut SendWr) -> Result<u32, WrError> {
+    fn prepare(&mut self, place: u32, left: u32, pd: Pd, request: &mut SendWr) -> Result<u32, WrError> {
         let length = match (&request.operation, &request.payload) {
             (Operation::FetchAdd { .. } | Operation::CompareSwap { .. }, _) => 8,
             (_, payload) => payload.len(),
@@ -68,6 +69,7 @@ impl Core {
         let error = match judge(&request.payload, pd) {
             _ if left == 0 => Some(WrError::QueueFull),
             _ if request.is_misfit => Some(WrError::Parts),
+            _ if request.dscp.is_some_and(|dscp| dscp > 63) => Some(WrError::CodePoint),
             error => error,
         };
         if let Some(error) = error {
@@ -78,8 +80,10 @@ impl Core {
             (&mut request.operation, request.destination)
         {
             let is_peer = can_be_peer(address, self.local).is_ok();
+            let usual = || self.entries[place as usize].as_ref().map_or(0, |entry| entry.dscp);
+            let dscp = request.dscp.unwrap_or_else(usual);
             match is_peer.then(|| self.paths.learn(address)).flatten() {
-                Some(known) => *path = known,
+                Some(known) => *path = classed(known, dscp),
                 None => return Err(WrError::Address(address)),
             }
         }

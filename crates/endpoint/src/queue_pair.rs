@@ -9,10 +9,11 @@ use crate::completion::CompletionQueue;
 use crate::counters::Counters;
 use crate::device::DeviceInner;
 use crate::numbers::{MANAGEMENT, inner};
-use crate::shard::{Greeting, Watch};
+use crate::paths::classed;
+use crate::shard::{Entry, Greeting, Watch};
 use crate::shared_receive::SharedReceiveQueue;
 use roci_control::{Law, Value};
-use roci_transport::{Change, Pd, QpError, QpState, QpStatus, Service, Transition};
+use roci_transport::{Access, Change, Pd, QpError, QpState, QpStatus, Service, Transition};
 use roci_units::{Psn, Qpn, Span};
 use roci_wire::Layout;
 use std::io;
@@ -97,6 +98,7 @@ pub(crate) fn timeout(exponent: u8) -> Span {
 }
 
 const RETRIES: &str = "the number of retries";
+const CODE_POINT: &str = "the code point";
 const RNR_RETRIES: &str = "the number of retries after the receiver was not ready";
 
 /// That what is to change is in its range.
@@ -218,7 +220,10 @@ impl QueuePair {
         judge(attributes)?;
         let mut shard = self.device.cells[self.shard].lock();
         let core = &mut shard.core;
-        let path = core.paths.learn(peer.address).ok_or(QueuePairError::Address(peer.address))?;
+        let known = core.paths.learn(peer.address).ok_or(QueuePairError::Address(peer.address))?;
+        let dscp =
+            core.entries.get(self.place as usize).and_then(Option::as_ref).map_or(0, |entry| entry.dscp);
+        let path = classed(known, dscp);
         let change = Change {
             transition: Some(Transition::Receive),
             peer: Some(peer.qpn),
@@ -268,6 +273,32 @@ impl QueuePair {
         shard.push(now);
         cell.nudge(&shard, now);
         Ok(())
+    }
+
+    /// Changes what [`QueuePairBuilder::dscp`] said: from when it is connected next, or of datagrams from the next on.
+    ///
+    /// # Errors
+    /// [`QueuePairError::Range`], above 63.
+    pub fn set_dscp(&self, code_point: u8) -> Result<(), QueuePairError> {
+        in_range(CODE_POINT, code_point, 63)?;
+        self.with_entry(|entry| entry.dscp = code_point);
+        Ok(())
+    }
+
+    /// The code point of its packets, or if that was [changed](Self::set_dscp), from when it is connected next.
+    pub fn dscp(&self) -> u8 {
+        let core = &self.device.cells[self.shard].lock().core;
+        core.entries.get(self.place as usize).and_then(Option::as_ref).map_or(0, |entry| entry.dscp)
+    }
+
+    /// Changes what [`QueuePairBuilder::access`] said, of the requests that come from now on.
+    pub fn set_access(&self, access: Access) {
+        self.with_entry(|entry| entry.rights = access);
+    }
+
+    fn with_entry(&self, change: impl FnOnce(&mut Entry)) {
+        let core = &mut self.device.cells[self.shard].lock().core;
+        core.entries.get_mut(self.place as usize).and_then(Option::as_mut).map(change);
     }
 
     /// Its state and where it stands.
@@ -343,3 +374,6 @@ impl Drop for QueuePair {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

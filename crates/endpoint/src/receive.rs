@@ -5,12 +5,12 @@ use crate::io::Arrived;
 use crate::numbers::inner;
 use crate::shard::Core;
 use crate::telemetry::{self, Told};
-use roci_transport::Arrival;
+use roci_transport::{Access, Arrival};
 use roci_units::Instant;
 use roci_wire::bth::{DEFAULT_PKEY, RethView};
 use roci_wire::layout::int::IntStack;
 use roci_wire::transport::PAYLOAD_MAX;
-use roci_wire::{BthView, Header, Layout, Opcode, Shape, Transport};
+use roci_wire::{AtomicEth, BthView, Header, Layout, Opcode, Reth, Shape, Transport};
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -112,7 +112,7 @@ impl Core {
         let Some(entry) = self.entries[place as usize].as_ref() else { return 0 };
         let mut header = Header::new(bth.opcode(), inner(place), bth.psn());
         let Some(payload) = plain(&bth, packet, entry.layout, &mut header) else { return 0 };
-        let octets = payload.len();
+        let (octets, path) = (payload.len(), run.path | entry.class);
         let mut sound = 0;
         for packet in run.octets[at..at + packets * run.segment].chunks_exact(run.segment) {
             if judged.of(run, at + sound * run.segment, packet, 0, &mut self.solver).is_none() {
@@ -120,7 +120,7 @@ impl Core {
             }
             sound += 1;
         }
-        let arrival = Arrival { ce: run.ce, ..Arrival::new(&header, run.path) };
+        let arrival = Arrival { ce: run.ce, ..Arrival::new(&header, path) };
         let taken = self.engine.receive_middles(&arrival, as_u32(sound), &mut self.reaction);
         let Some(placement) = self.reaction.placement.take() else { return 0 };
         let taken = taken as usize;
@@ -155,7 +155,7 @@ impl Core {
             return;
         };
         let Some(entry) = self.entries[place as usize].as_ref() else { return };
-        let layout = entry.layout;
+        let (layout, rights, class) = (entry.layout, entry.rights, entry.class);
         let mut transport = Transport::standard(Header::new(bth.opcode(), bth.dest_qpn(), bth.psn()));
         let payload = match plain(&bth, packet, layout, &mut transport.header) {
             Some(payload) => payload,
@@ -176,6 +176,9 @@ impl Core {
             return;
         }
         transport.header.dest_qpn = inner(place);
+        if rights != Access::ALL {
+            hold_to(rights, &mut transport.header);
+        }
         let path = match transport.header.opcode {
             // A datagram may come from anyone who knows the queue key, and be answered.
             Opcode::UD_SEND_ONLY | Opcode::UD_SEND_ONLY_IMMEDIATE
@@ -183,7 +186,7 @@ impl Core {
             {
                 self.paths.learn(run.source).unwrap_or(run.path)
             }
-            _ => run.path,
+            _ => run.path | class,
         };
         let words = transport.words.as_slice();
         let block = telemetry::block_of(layout).and_then(|block| words.get(block)?.first_chunk());
@@ -349,6 +352,27 @@ fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout, header: &mut H
         header.set_reth(reth.get());
     }
     Some(payload)
+}
+
+/// Has a request for which its queue pair gives the peer no right bear no region's key: it is answered as one to a region without that
+/// right.
+fn hold_to(rights: Access, header: &mut Header) {
+    const NOWHERE: u32 = 0;
+    let shape = header.opcode.shape();
+    let needs = match header.opcode {
+        Opcode::READ_REQUEST => Access::REMOTE_READ,
+        _ if shape.has(Shape::ATOMIC) => Access::REMOTE_ATOMIC,
+        _ if shape.has(Shape::WRITE) => Access::REMOTE_WRITE,
+        _ => return,
+    };
+    if rights.has(needs) {
+        return;
+    }
+    if needs == Access::REMOTE_ATOMIC {
+        header.set_atomic(AtomicEth { rkey: NOWHERE, ..header.atomic() });
+    } else {
+        header.set_reth(Reth { rkey: NOWHERE, ..header.reth() });
+    }
 }
 
 #[cfg(test)]

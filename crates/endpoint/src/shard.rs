@@ -12,7 +12,7 @@ use crate::icrc::{Flow, Solver};
 use crate::io::{Batch, PacketIo};
 use crate::memory::region::Memory;
 use crate::numbers::{Numbers, inner, place_of};
-use crate::paths::Paths;
+use crate::paths::{Paths, class_of};
 use crate::receive::Unplaced;
 use crate::table::{Change, Table};
 use crate::telemetry::{Rates, Telemetry};
@@ -20,8 +20,8 @@ use crate::work::{Payload, WorkCompletion};
 use crate::works::{Owner, Works};
 use roci_control::{Law, program};
 use roci_transport::{
-    Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment, Srq,
-    Status, Tail, Transition,
+    Access, Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment,
+    Srq, Status, Tail, Transition,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
@@ -107,8 +107,14 @@ pub(crate) struct Entry {
     pub(crate) send_cq: Arc<CqInner>,
     pub(crate) recv_cq: Arc<CqInner>,
     pub(crate) layout: Layout,
-    /// Its peer's address, which is kept.
+    /// Its peer's path, whose address is kept.
     pub(crate) peer: Option<u64>,
+    /// The code point of that path from the next peer on, and of datagrams that say no other.
+    pub(crate) dscp: u8,
+    /// The class of that path as it is: what comes from the peer is taken for its.
+    pub(crate) class: u64,
+    /// What the peer may do to regions that allow it.
+    pub(crate) rights: Access,
     /// The number of its law.
     pub(crate) law: u16,
     /// The path MTU that it was made with, which that of datagrams stays.
@@ -214,8 +220,8 @@ pub(crate) struct Core {
     /// The flow of the packet before: most come where one came from.
     pub(crate) from: Option<(IpAddr, u64, Flow)>,
     pub(crate) to: Option<(u64, IpAddr, Flow)>,
-    /// The code points of data and of CNPs.
-    pub(crate) dscp: (u8, u8),
+    /// The code point of CNPs.
+    pub(crate) cnp_dscp: u8,
     /// Requests that each shared receive queue can still take.
     pub(crate) shared_left: Vec<u32>,
     /// By what number each of them is known.
@@ -578,6 +584,7 @@ impl Core {
         let Some(Some(entry)) = self.entries.get_mut(place as usize) else { return };
         // First the new one, which may be the old one.
         peer.inspect(|path| self.paths.keep(*path));
+        entry.class = peer.map_or(0, class_of);
         if let Some(path) = std::mem::replace(&mut entry.peer, peer) {
             self.paths.release(path);
         }

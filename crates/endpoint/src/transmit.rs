@@ -4,6 +4,7 @@ use crate::icrc::Flow;
 use crate::io::PacketIo;
 use crate::io::batch::{Payload, Route};
 use crate::numbers::place_of;
+use crate::paths::dscp_of;
 use crate::shard::Core;
 use crate::telemetry;
 use roci_transport::{Grant, Segment};
@@ -159,10 +160,10 @@ impl Core {
             flow,
             ecn: if segment.ecn_capable { Ecn::Ect0 } else { Ecn::NotEct },
             dscp: match segment.layout {
-                _ if is_cnp => self.dscp.1,
-                Layout::Standard => self.dscp.0,
+                _ if is_cnp => self.cnp_dscp,
+                Layout::Standard => dscp_of(segment.path),
                 layout if telemetry::has_room(layout, segment.header.opcode) => self.int_dscp,
-                _ => self.dscp.0,
+                _ => dscp_of(segment.path),
             },
         })
     }

@@ -71,6 +71,8 @@ pub struct SendWr {
     pub(crate) id: u64,
     pub(crate) operation: Operation,
     pub(crate) destination: Option<IpAddr>,
+    /// Of a datagram; else its queue pair's.
+    pub(crate) dscp: Option<u8>,
     pub(crate) payload: Payload,
     pub(crate) solicited: bool,
     pub(crate) signaled: bool,
@@ -82,7 +84,8 @@ pub struct SendWr {
 impl SendWr {
     fn new(operation: Operation, payload: Payload) -> Self {
         let (solicited, signaled, fence) = (false, true, false);
-        Self { id: 0, operation, destination: None, payload, solicited, signaled, fence, is_misfit: false }
+        let (destination, dscp, is_misfit) = (None, None, false);
+        Self { id: 0, operation, destination, dscp, payload, solicited, signaled, fence, is_misfit }
     }
 
     /// SEND of a slice or a buffer.
@@ -216,6 +219,13 @@ impl SendWr {
         self
     }
 
+    /// The code point (DSCP) of a datagram, 0 to 63; its queue pair's if not said. All else goes with that of the connection.
+    #[must_use]
+    pub fn dscp(mut self, code_point: u8) -> Self {
+        self.dscp = Some(code_point);
+        self
+    }
+
     /// Octets that leave with it.
     pub(crate) fn octets_sent(&self) -> usize {
         match self.operation {
@@ -332,6 +342,9 @@ pub enum WrError {
     /// The address is of the other Internet protocol than the device's or not of one host, or there are too many peers.
     #[error("{0} cannot be reached from this device")]
     Address(IpAddr),
+    /// A datagram's code point is above 63.
+    #[error("the code point of a datagram (DSCP) is 63 at most")]
+    CodePoint,
     /// A READ or atomic was to gather, or something else than a READ to scatter.
     #[error("SENDs, WRITEs and datagrams gather, and READs alone scatter")]
     Parts,

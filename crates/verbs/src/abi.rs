@@ -59,6 +59,7 @@ pub type CreateCqEx = unsafe extern "C" fn(*mut Context, *mut CqInitAttrEx) -> *
 pub type CreateQpEx = unsafe extern "C" fn(*mut Context, *mut QpInitAttrEx) -> *mut Qp;
 
 pub type ModifyCq = unsafe extern "C" fn(*mut Cq, *mut ModifyCqAttr) -> c_int;
+pub type AdviseMr = unsafe extern "C" fn(*mut Pd, c_uint, u32, *mut Sge, u32) -> c_int;
 pub type AllocParentDomain = unsafe extern "C" fn(*mut Context, *mut ParentDomainInitAttr) -> *mut Pd;
 pub type AllocTd = unsafe extern "C" fn(*mut Context, *mut TdInitAttr) -> *mut Td;
 pub type DeallocTd = unsafe extern "C" fn(*mut Td) -> c_int;
@@ -68,6 +69,8 @@ pub type QueryRtValues = unsafe extern "C" fn(*mut Context, *mut ValuesEx) -> c_
 /// The end of `struct verbs_context`, which grows at its beginning and says by `sz` how much of it there is.
 #[repr(C)]
 pub struct VerbsContext {
+    pub advise_mr: AdviseMr,
+    pub alloc_null_mr_to_modify_qp_rate_limit: [Absent; 12],
     pub alloc_parent_domain: AllocParentDomain,
     pub dealloc_td: DeallocTd,
     pub alloc_td: AllocTd,
@@ -539,11 +542,19 @@ pub struct DeviceAttr {
 }
 
 /// As far as we have it; programs of other ages have less, or more.
+/// What regions whose pages are fetched on demand can be used for.
+#[repr(C)]
+pub struct OdpCaps {
+    pub general_caps: u64,
+    /// Of RC, UC and UD.
+    pub per_transport_caps: [u32; 3],
+}
+
 #[repr(C)]
 pub struct DeviceAttrEx {
     pub orig_attr: DeviceAttr,
     pub comp_mask: u32,
-    pub odp_caps: [u64; 3],
+    pub odp_caps: OdpCaps,
     pub completion_timestamp_mask: u64,
     /// In kHz.
     pub hca_core_clock: u64,

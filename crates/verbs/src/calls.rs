@@ -1,12 +1,10 @@
 //! Requests, as calls build them up: `ibv_wr_start`, an operation with what it takes for each request, `ibv_wr_complete`.
 
 use crate::abi::{self, wr_opcode as opcode};
-use crate::memory::Handle;
-use crate::posting::{self, Asked, Data, Made};
+use crate::posting::{self, Asked, Data, Datagram, Made};
 use crate::queue_pair::QueuePair;
 use libc::{c_int, c_uint, c_void};
 use roci_endpoint::RemoteMemory;
-use std::net::IpAddr;
 use std::ptr::null;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,7 +32,7 @@ struct Building {
     asked: Option<Asked>,
     parts: Vec<abi::Sge>,
     octets: Option<Vec<u8>>,
-    address: Option<(IpAddr, u32, u32)>,
+    address: Option<Datagram>,
     error: c_int,
 }
 
@@ -165,7 +163,7 @@ unsafe extern "C" fn fetch_add(qp: *mut abi::QpEx, rkey: u32, address: u64, add:
 }
 
 unsafe extern "C" fn set_address(qp: *mut abi::QpEx, ah: *mut abi::Ah, qpn: u32, q_key: u32) {
-    of(qp).batch.building().address = Some(((*ah.cast::<Handle>()).address, qpn, q_key));
+    of(qp).batch.building().address = Some(Datagram::new(ah, qpn, q_key));
 }
 
 unsafe extern "C" fn set_part(qp: *mut abi::QpEx, lkey: u32, addr: u64, length: u32) {

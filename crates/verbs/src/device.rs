@@ -242,6 +242,8 @@ unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi:
     let absent = std::ptr::null();
     let context = Box::new(Context {
         _base: UnsafeCell::new(abi::VerbsContext {
+            advise_mr: memory::advise_mr,
+            alloc_null_mr_to_modify_qp_rate_limit: [absent; 12],
             alloc_parent_domain: memory::alloc_parent_domain,
             dealloc_td: memory::dealloc_td,
             alloc_td: memory::alloc_td,
@@ -409,6 +411,10 @@ unsafe fn attributes(context: *mut abi::Context) -> abi::DeviceAttr {
 /// Times of completions are counted in nanoseconds, in kHz.
 const CLOCK: u64 = 1_000_000;
 
+/// Pages of no region are pinned (`IBV_ODP_SUPPORT`): each kind of queue pair does with them what it does at all, of SEND, receive, WRITE,
+/// READ, atomics, and receive from a shared queue.
+const ON_DEMAND: u64 = 1;
+
 /// How the header's `ibv_query_device_ex` asks, for the `size` octets that the program has.
 unsafe extern "C" fn query_device_ex(
     context: *mut abi::Context,
@@ -424,7 +430,7 @@ unsafe extern "C" fn query_device_ex(
     let it = abi::DeviceAttrEx {
         orig_attr,
         comp_mask: 0,
-        odp_caps: [0; 3],
+        odp_caps: abi::OdpCaps { general_caps: ON_DEMAND, per_transport_caps: [0x3f, 0x27, 0x23] },
         completion_timestamp_mask: u64::MAX,
         hca_core_clock: CLOCK,
         device_cap_flags_ex,

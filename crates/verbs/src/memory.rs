@@ -232,7 +232,7 @@ const WRITES: c_uint =
     abi::access::LOCAL_WRITE | abi::access::REMOTE_WRITE | abi::access::REMOTE_ATOMIC | abi::access::MW_BIND;
 
 /// Those that say how pages are to be handled are hints.
-fn rights(access: c_uint) -> Access {
+pub(crate) fn rights(access: c_uint) -> Access {
     [
         (abi::access::LOCAL_WRITE, Access::LOCAL_WRITE),
         (abi::access::REMOTE_WRITE, Access::REMOTE_WRITE),
@@ -256,6 +256,22 @@ pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut abi::Mr) -> c_int {
     drop(context.special());
     Domain::of(mr.pd).users.fetch_sub(1, Ordering::SeqCst);
     0
+}
+
+/// Pages may be fetched ahead of time, and need not be: they are the system's, which fetches each when it is touched.
+pub(crate) unsafe extern "C" fn advise_mr(
+    pd: *mut abi::Pd,
+    _advice: c_uint,
+    _flags: u32,
+    list: *mut abi::Sge,
+    count: u32,
+) -> c_int {
+    let regions = Context::of((*pd).context).regions.0.read().unwrap_or_else(PoisonError::into_inner);
+    let is_known = |place: usize| {
+        let part = list.add(place).read_unaligned();
+        regions.get(&part.lkey).is_some_and(|it| it.region.buffer(part.addr, part.length).is_some())
+    };
+    if (0..count as usize).all(is_known) { 0 } else { libc::EFAULT }
 }
 
 /// What of a region is to change.
@@ -309,6 +325,8 @@ pub unsafe extern "C" fn ibv_rereg_mr(
 pub(crate) struct Handle {
     base: abi::Ah,
     pub(crate) address: IpAddr,
+    /// The code point with which they go there.
+    pub(crate) dscp: u8,
 }
 
 #[unsafe(no_mangle)]
@@ -318,7 +336,9 @@ pub unsafe extern "C" fn ibv_create_ah(pd: *mut abi::Pd, attr: *mut abi::AhAttr)
         return none(told(libc::EINVAL, "an address handle has a GID (`is_global`), and port 1"));
     }
     let base = abi::Ah { context: (*pd).context, pd, handle: 0 };
-    Box::into_raw(Box::new(Handle { base, address: address_of(&(*attr).grh.dgid) })).cast()
+    let grh = &(*attr).grh;
+    let (address, dscp) = (address_of(&grh.dgid), grh.traffic_class >> 2);
+    Box::into_raw(Box::new(Handle { base, address, dscp })).cast()
 }
 
 #[unsafe(no_mangle)]

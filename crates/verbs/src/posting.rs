@@ -93,7 +93,24 @@ pub(crate) struct Asked {
     pub(crate) remote: RemoteMemory,
     /// Of atomics: what to add or to compare with, and what to put there.
     pub(crate) operands: (u64, u64),
-    pub(crate) datagram: Option<(IpAddr, u32, u32)>,
+    pub(crate) datagram: Option<Datagram>,
+}
+
+/// Where a datagram goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Datagram {
+    address: IpAddr,
+    dscp: u8,
+    qpn: Qpn,
+    q_key: u32,
+}
+
+impl Datagram {
+    /// To a queue pair at a handle's address.
+    pub(crate) unsafe fn new(handle: *mut abi::Ah, qpn: u32, q_key: u32) -> Self {
+        let Handle { address, dscp, .. } = *handle.cast::<Handle>();
+        Self { address, dscp, qpn: Qpn::new(qpn & 0xff_ffff), q_key }
+    }
 }
 
 /// What a request takes.
@@ -168,12 +185,14 @@ pub(crate) unsafe fn request(qp: &QueuePair, asked: &Asked, data: Data<'_>) -> R
         Data::Octets(_) => Err(libc::EINVAL),
     };
     let mut made = match (asked.opcode, asked.datagram) {
-        (opcode::SEND | opcode::SEND_WITH_IMM, Some((address, qpn, q_key))) if qp.is_datagrams() => {
-            let qpn = Qpn::new(qpn & 0xff_ffff);
-            outgoing(&|out| match out {
+        (opcode::SEND | opcode::SEND_WITH_IMM, Some(Datagram { address, dscp, qpn, q_key }))
+            if qp.is_datagrams() =>
+        {
+            let made = outgoing(&|out| match out {
                 Out::Octets(octets) => SendWr::datagram_inline(octets, address, qpn, q_key),
                 Out::Slice(slice) => SendWr::datagram(slice, address, qpn, q_key),
-            })?
+            })?;
+            made.dscp(dscp)
         }
         _ if qp.is_datagrams() => return Err(libc::EINVAL),
         (opcode::SEND | opcode::SEND_WITH_IMM | opcode::SEND_WITH_INV, _) => outgoing(&|out| match out {
@@ -353,7 +372,7 @@ unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
         if it.ah.is_null() {
             return Err(libc::EINVAL);
         }
-        asked.datagram = Some(((*it.ah.cast::<Handle>()).address, it.remote_qpn, it.remote_qkey));
+        asked.datagram = Some(Datagram::new(it.ah, it.remote_qpn, it.remote_qkey));
     }
     let data = match wr.send_flags & flags::INLINE {
         0 => Data::Parts(&parts),

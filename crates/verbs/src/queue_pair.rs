@@ -5,7 +5,7 @@ use crate::calls::{self, Batch};
 use crate::completion::Queue;
 use crate::device::{Alive, Context, address_of};
 use crate::events::Told;
-use crate::memory::Domain;
+use crate::memory::{self, Domain};
 use crate::shared::Shared;
 use crate::{changes, code, none, posting, told};
 use libc::{c_int, c_uint};
@@ -307,13 +307,18 @@ pub(crate) unsafe fn modify(qp: *mut abi::Qp, attr: &abi::QpAttr, what: c_int) -
             }
             let address = address_of(&attr.ah_attr.grh.dgid);
             let (qpn, psn) = (Qpn::new(attr.dest_qp_num), Psn::new(attr.rq_psn & 0xff_ffff));
-            it.qp.ready_to_receive(QpInfo { address, qpn, psn }, &change)
+            // Its two lowest bits are ECN's.
+            let dscp = it.qp.set_dscp(attr.ah_attr.grh.traffic_class >> 2);
+            dscp.and_then(|()| it.qp.ready_to_receive(QpInfo { address, qpn, psn }, &change))
         }
         (state::RTR | state::SQD, state::RTS) => given(Transition::Send),
         (state::RTS, state::SQD) => given(Transition::Drain),
         _ => it.qp.modify(&change),
     };
     changed.map_err(|error| told(libc::EINVAL, error))?;
+    if has(mask::ACCESS_FLAGS) {
+        it.qp.set_access(memory::rights(attr.qp_access_flags));
+    }
     (*qp).state = to;
     if to == state::RESET {
         *known = abi::QpAttr::default();

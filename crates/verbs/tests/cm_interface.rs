@@ -481,6 +481,40 @@ fn options_are_taken_and_ports_are_shared_where_both_say_so() {
 }
 
 #[test]
+fn both_ends_of_a_connection_have_the_class_that_is_set_at_one_unless_the_other_sets_its_own() {
+    for (own, agreed) in [(None, 0x68), (Some(0x20u8), 0x20)] {
+        unsafe {
+            let set = |id, mut tos: u8| {
+                assert_eq!(
+                    rdma_set_option(id, option::LEVEL_ID, option::ID_TOS, (&raw mut tos).cast(), 1),
+                    0
+                );
+            };
+            let class = |id: *mut CmId| {
+                let mut told: (abi::QpAttr, abi::QpInitAttr) = (zeroed(), zeroed());
+                assert_eq!(ibv_query_qp((*id).qp, &raw mut told.0, 0, &raw mut told.1), 0);
+                told.0.ah_attr.grh.traffic_class
+            };
+            let (at_far, listens, port) = listening();
+            let (at_near, near) = resolved(FAR, port);
+            set(near, 0x68);
+            asks(near);
+            let far = next(at_far, event::CONNECT_REQUEST).id;
+            if let Some(own) = own {
+                set(far, own);
+            }
+            accepts(far);
+            next(at_near, event::ESTABLISHED);
+            next(at_far, event::ESTABLISHED);
+            assert_eq!([near, far].map(class), [0x68, agreed]);
+            gone(null_mut(), far);
+            gone(at_far, listens);
+            gone(at_near, near);
+        }
+    }
+}
+
+#[test]
 fn a_program_that_ends_says_so_to_whom_it_was_connected_with_and_to_whom_it_asked() {
     unsafe {
         if let Ok(port) = std::env::var(CHILD) {

@@ -73,6 +73,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         GidEntry "struct ibv_gid_entry": gid, gid_index, port_num, gid_type, ndev_ifindex;
         DeviceAttr "struct ibv_device_attr": fw_ver, node_guid, max_mr_size, vendor_id, max_qp, max_qp_wr, device_cap_flags, max_sge, max_cqe,
             max_qp_rd_atom, atomic_cap, max_ah, max_srq_sge, max_pkeys, local_ca_ack_delay, phys_port_cnt;
+        OdpCaps "struct ibv_odp_caps": general_caps, per_transport_caps;
         DeviceAttrEx "struct ibv_device_attr_ex": orig_attr, comp_mask, odp_caps, completion_timestamp_mask, hca_core_clock,
             device_cap_flags_ex, tso_caps, rss_caps, max_wq_type_rq, packet_pacing_caps, raw_packet_caps, tm_caps, cq_mod_caps, max_dm_size,
             pci_atomic_caps, xrc_odp_caps, phys_port_cnt_ex;
@@ -82,6 +83,7 @@ fn structures_lie_in_memory_as_the_header_has_them() {
     };
     // The end of a structure that grows at its beginning.
     let tail = [
+        ("advise_mr", offset_of!(abi::VerbsContext, advise_mr)),
         ("alloc_parent_domain", offset_of!(abi::VerbsContext, alloc_parent_domain)),
         ("dealloc_td", offset_of!(abi::VerbsContext, dealloc_td)),
         ("alloc_td", offset_of!(abi::VerbsContext, alloc_td)),

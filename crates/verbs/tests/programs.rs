@@ -26,6 +26,7 @@ fn the_ping_pongs_of_libibverbs_run_by_polling_by_events_by_lists_and_by_calls()
         ("127.0.0.88", "ibv_ud_pingpong -g 0 -n 200"),
         ("127.0.0.105", "ibv_uc_pingpong -g 0 -c"),
         ("127.0.0.106", "ibv_uc_pingpong -g 0 -c -e -s 100000 -n 100"),
+        ("127.0.0.115", "ibv_rc_pingpong -g 0 -c -o -P"),
     ] {
         let told = pair(line, at, |_| preloaded_line(line, at));
         assert!(told.contains(" iters in "), "{told}");
@@ -61,6 +62,7 @@ fn the_tests_of_perftest_run_against_themselves() {
         ("127.0.0.108", "ib_write_lat -n 200 -c UC"),
         ("127.0.0.109", "ib_send_bw -n 100 -s 1024 -c UC"),
         ("127.0.0.111", "ib_send_lat -n 200 -c UC -s 4096"),
+        ("127.0.0.116", "ib_write_bw -n 500 --odp"),
     ] {
         let told = pair(line, at, |_| preloaded_line(line, at));
         assert!(told.contains("#bytes"), "{told}");
@@ -151,18 +153,28 @@ fn a_path_mtu_that_the_link_has_no_room_for_is_refused_with_both_numbers() {
 
 #[test]
 fn a_program_in_c_has_its_events_held_back_until_enough_have_come_or_the_first_has_waited() {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/moderation.c");
-    let program = std::env::temp_dir().join(format!("roci-moderation-{}", std::process::id()));
-    let mut compiler = Command::new("cc");
-    compiler.args(["-Wall", "-Werror", "-o"]).arg(&program).args([source, "-libverbs"]);
-    succeeded(compiler.output().unwrap(), "cc");
-    let output = preloaded(program.to_str().unwrap(), "127.0.0.112").output().unwrap();
-    std::fs::remove_file(&program).unwrap();
-    let told = succeeded(output, "moderation");
+    let told = compiled("moderation", "127.0.0.112", &[]);
     let seconds = |what: &str| {
         let found = told.lines().find_map(|line| line.strip_prefix(what)?.trim().parse::<f64>().ok());
         found.unwrap_or_else(|| panic!("{what}: {told}"))
     };
     assert!(seconds("period") >= 0.06, "{told}");
     assert!(told.ends_with("done\n"), "{told}");
+}
+
+#[test]
+fn a_program_in_c_gives_its_peers_the_rights_and_its_packets_the_class_that_it_says() {
+    assert_eq!(compiled("classes", "127.0.0.113", &["127.0.0.114"]), "done\n");
+}
+
+/// What a program in C of these tests says, compiled and run at an address.
+fn compiled(name: &str, at: &str, arguments: &[&str]) -> String {
+    let source = format!("{}/tests/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let program = std::env::temp_dir().join(format!("roci-{name}-{}", std::process::id()));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-Wall", "-Werror", "-o"]).arg(&program).args([&source, "-libverbs"]);
+    succeeded(compiler.output().unwrap(), "cc");
+    let output = preloaded(program.to_str().unwrap(), at).args(arguments).output().unwrap();
+    std::fs::remove_file(&program).unwrap();
+    succeeded(output, name)
 }

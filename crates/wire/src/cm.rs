@@ -187,6 +187,8 @@ pub struct Request {
     pub retry_count: u8,
     /// Retries when the receiver is not ready, 0 to 7.
     pub rnr_retry_count: u8,
+    /// The traffic class of packets of the connection; its two lowest bits are ECN's.
+    pub traffic_class: u8,
     /// The sender's local ACK timeout, 4.096 µs · 2^`ack_timeout`.
     pub ack_timeout: u8,
     /// An answer is expected within 4.096 µs · 2^`response_timeout`.
@@ -522,6 +524,7 @@ impl Fields<'_> {
             rnr_retry_count: self.octet(50) & 7,
             max_retries: self.octet(51) >> 4,
             gids: (gid(56), gid(72)),
+            traffic_class: self.octet(92),
             ack_timeout: self.octet(95) >> 3,
             endpoints: self.endpoints(at_private),
             layout,
@@ -597,6 +600,7 @@ impl Octets {
         self.put(HEADER + 72, &request.gids.1.octets());
         // A packet rate of 10 Gb/s as IBTA numbers it, which nobody heeds; the hop limit of all our packets.
         self.0[HEADER + 91] = 3;
+        self.0[HEADER + 92] = request.traffic_class;
         self.0[HEADER + 93] = 64;
         self.0[HEADER + 95] = request.ack_timeout << 3;
         let private = HEADER + 140;

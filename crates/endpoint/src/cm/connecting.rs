@@ -40,7 +40,9 @@ impl ConnectionManager {
     /// other Internet protocol or not of one host, or a number is out of its range.
     pub fn request(&self, qp: &QueuePair, to: SocketAddr, param: &ConnParam) -> Result<Connecting, CmError> {
         qp.may_be_connected_by(&self.handle.inner.device.inner)?;
-        self.ask(qp.qp_num(), (qp.service(), qp.layout()), to, param)
+        let traffic_class = Some(param.traffic_class.unwrap_or(qp.dscp() << 2));
+        let param = ConnParam { traffic_class, ..param.clone() };
+        self.ask(qp.qp_num(), (qp.service(), qp.layout()), to, &param)
     }
 
     /// The same for a queue pair of `service`, which is RC or UC, that is not this device's, but at its address; nobody looks whether there
@@ -86,6 +88,7 @@ impl ConnectionManager {
             mtu: number_of(mtu),
             retry_count: param.retry_count,
             rnr_retry_count: param.rnr_retry_count,
+            traffic_class: param.traffic_class.unwrap_or(0),
             ack_timeout: param.ack_timeout.unwrap_or(ACK_TIMEOUT),
             response_timeout: RESPONSE_TIMEOUT,
             max_retries: RETRIES,
@@ -247,6 +250,7 @@ impl Connecting {
             mtu: self.mtu,
             reads: self.param.initiator_depth.min(reply.responder_resources),
             responses: self.param.responder_resources.max(reply.initiator_depth),
+            traffic_class: self.param.traffic_class.unwrap_or(0),
             ack_timeout: self.param.ack_timeout.unwrap_or(ACK_TIMEOUT),
             retry: self.param.retry_count,
             rnr_retry: reply.rnr_retry_count.min(7),

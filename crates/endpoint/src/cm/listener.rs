@@ -193,6 +193,11 @@ impl ConnectRequest {
         mtu_of(self.request.mtu)
     }
 
+    /// The traffic class that it names for packets of the connection.
+    pub fn traffic_class(&self) -> u8 {
+        self.request.traffic_class
+    }
+
     /// What a queue pair of ours is to be told of the peer if the request is accepted with `param`; the same each time.
     ///
     /// # Errors
@@ -206,6 +211,7 @@ impl ConnectRequest {
             mtu,
             reads: param.initiator_depth.min(self.request.responder_resources),
             responses: param.responder_resources.min(self.request.initiator_depth),
+            traffic_class: param.traffic_class.unwrap_or(self.request.traffic_class),
             ack_timeout: param.ack_timeout.unwrap_or(match self.request.ack_timeout {
                 0 => ACK_TIMEOUT,
                 asked => asked.min(ACK_TIMEOUT_MAX),
@@ -222,7 +228,9 @@ impl ConnectRequest {
     /// [`CmError`]; the request is rejected then, and `qp` can serve for another.
     pub fn accept(self, qp: &QueuePair, param: &ConnParam) -> Result<Connection, CmError> {
         qp.may_be_connected_by(&self.handle.inner.device.inner)?;
-        self.grant(qp.qp_num(), (qp.service(), qp.layout()), Some(qp), param)
+        let own = Some(qp.dscp() << 2).filter(|class| *class != 0);
+        let param = ConnParam { traffic_class: param.traffic_class.or(own), ..param.clone() };
+        self.grant(qp.qp_num(), (qp.service(), qp.layout()), Some(qp), &param)
     }
 
     /// Tells the peer that a queue pair of `service` at this address has been connected, which the caller has seen to by what [`terms`](Self::terms)
@@ -375,6 +383,35 @@ mod tests {
         assert!(matches!(told, CmError::Rejected { reason: reason::INVALID_MTU, .. }), "{told:?}");
         let larger = CmError::Mtu { asked: Some(Mtu::Mtu4096), most: Mtu::Mtu1024 };
         assert_eq!(larger.to_string(), "its path MTU is 4096, and our link takes at most 1024");
+    }
+
+    #[test]
+    fn packets_have_the_class_that_who_connects_names_unless_who_accepts_has_its_own() {
+        const WAIT: Duration = Duration::from_secs(10);
+        let config = DeviceConfig { backend: Backend::Memory(MemoryWire::new(1)), ..DeviceConfig::default() };
+        let device = Device::open_with([10, 0, 0, 1].into(), config).unwrap();
+        let (manager, cq) = (ConnectionManager::new(&device).unwrap(), device.create_cq().unwrap());
+        let listener = manager.listen(7000).unwrap();
+        let of = |traffic_class| ConnParam { traffic_class, ..ConnParam::default() };
+        // Code points of the two queue pairs, classes that are named by who connects and who accepts; what is asked for, and what comes of it.
+        for (own, named, asked, agreed) in [
+            ((0, 0), (None, None), 0, [0, 0]),
+            ((0, 0), (Some(0x68), None), 0x68, [26, 26]),
+            ((26, 0), (None, None), 0x68, [26, 26]),
+            ((26, 0), (Some(0x20), Some(0x28)), 0x20, [8, 10]),
+            ((26, 5), (None, None), 0x68, [26, 5]),
+            ((26, 5), (None, Some(0)), 0x68, [26, 0]),
+        ] {
+            let qp = |dscp| device.alloc_pd().create_qp(&cq, &cq).dscp(dscp).build().unwrap();
+            let (active, passive) = (qp(own.0), qp(own.1));
+            let to = ([10, 0, 0, 1], 7000).into();
+            let mut connecting = manager.request(&active, to, &of(named.0)).unwrap();
+            let request = listener.get_request(WAIT).unwrap().unwrap();
+            assert_eq!(request.traffic_class(), asked);
+            let _accepted = request.accept(&passive, &of(named.1)).unwrap();
+            let _connected = connecting.wait(&active, WAIT).unwrap().unwrap();
+            assert_eq!([active.dscp(), passive.dscp()], agreed);
+        }
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub struct ConnParam {
     pub ack_timeout: Option<u8>,
     /// The path MTU that who connects asks for. If not said it is the device's, or where the peer's link takes less, what that takes.
     pub path_mtu: Option<Mtu>,
+    /// The traffic class, or type of service, of packets of the connection, of which the upper six bits are their code point (DSCP). If not
+    /// said it is the queue pair's, or for who accepts with one whose code point is 0, what the request names. Who connects tells the peer.
+    pub traffic_class: Option<u8>,
     /// The port that who connects says it comes from. If not said it is one from 32768 on, at random.
     pub port: Option<u16>,
     /// What the peer's user is told: at most 56 octets with a request, 196 with a reply; eight less where the queue pair's
@@ -47,6 +50,7 @@ impl Default for ConnParam {
             rnr_retry_count: 7,
             ack_timeout: None,
             path_mtu: None,
+            traffic_class: None,
             port: None,
             private_data: Vec::new(),
         }
@@ -80,6 +84,8 @@ pub struct Terms {
     pub reads: u8,
     /// READs and atomics that the peer may have outstanding.
     pub responses: u8,
+    /// The traffic class of our packets.
+    pub traffic_class: u8,
     /// Our local ACK timeout, 4.096 µs · 2^`ack_timeout`.
     pub ack_timeout: u8,
     /// Our retransmissions without progress, 0 to 7.
@@ -103,6 +109,7 @@ impl Terms {
             max_dest_rd_atomic: answered.then_some(self.responses),
             ..Change::default()
         };
+        qp.set_dscp(self.traffic_class >> 2)?;
         qp.ready_to_receive(self.peer, &change)?;
         let send_psn = Some(self.send_psn);
         qp.modify(&Change { send_psn, transition: Some(Transition::Send), ..Change::default() })?;

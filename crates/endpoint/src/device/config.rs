@@ -57,7 +57,7 @@ pub struct DeviceConfig {
     /// The most that its [active MTU](crate::Device::active_mtu) is to be, for a path that takes less than the link; what the link takes if
     /// not said, and never more.
     pub mtu: Option<Mtu>,
-    /// The code point of data and acknowledgements, 0 to 63.
+    /// The code point of data and acknowledgements, 0 to 63, of queue pairs that [name none](crate::QueuePairBuilder::dscp).
     pub dscp: u8,
     /// The code point of CNPs.
     pub cnp_dscp: u8,

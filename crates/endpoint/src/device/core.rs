@@ -102,7 +102,7 @@ impl Core {
             solver: Solver::default(),
             from: None,
             to: None,
-            dscp: (config.dscp, config.cnp_dscp),
+            cnp_dscp: config.cnp_dscp,
             shared_left: Vec::new(),
             shared_numbers: Vec::new(),
             shared_vacant: Vec::new(),

@@ -25,6 +25,8 @@ pub(crate) struct DeviceInner {
     pub(crate) cells: Vec<Arc<Cell>>,
     pub(crate) local: IpAddr,
     pub(crate) mtu: Mtu,
+    /// The code point of queue pairs that say no other.
+    pub(crate) dscp: u8,
     /// The laws by their numbers, the first of which is 0, none.
     pub(crate) laws: Vec<Law>,
     /// Who wants to hear of asynchronous events.

@@ -2,7 +2,9 @@
 
 mod datagrams;
 
-use super::{ACK_TIMEOUT, QpInfo, QueuePair, QueuePairError, RETRIES, RNR_RETRIES, in_range, timeout};
+use super::{
+    ACK_TIMEOUT, CODE_POINT, QpInfo, QueuePair, QueuePairError, RETRIES, RNR_RETRIES, in_range, timeout,
+};
 use crate::completion::CompletionQueue;
 use crate::congestion;
 use crate::device::{DeviceInner, Mtu, ProtectionDomain, span};
@@ -10,7 +12,7 @@ use crate::numbers::{MANAGEMENT, inner, random};
 use crate::shard::{Entry, Shard};
 use crate::shared_receive::SharedReceiveQueue;
 use crate::telemetry;
-use roci_transport::{QpConfig, QpState, Recovery, Service};
+use roci_transport::{Access, QpConfig, QpState, Recovery, Service};
 use roci_units::{Psn, Qpn};
 use roci_wire::Layout;
 use std::sync::Arc;
@@ -32,6 +34,8 @@ pub struct QueuePairBuilder {
     recvs: u32,
     window: u32,
     management: bool,
+    dscp: u8,
+    rights: Access,
 }
 
 impl QueuePairBuilder {
@@ -56,6 +60,8 @@ impl QueuePairBuilder {
             recvs: 256,
             window: 1 << 20,
             management: false,
+            dscp: pd.device.dscp,
+            rights: Access::ALL,
         }
     }
 
@@ -150,6 +156,20 @@ impl QueuePairBuilder {
         self
     }
 
+    /// The code point (DSCP) of its data and acknowledgements, 0 to 63, by which switches tell classes of traffic apart; the
+    /// [device's](crate::DeviceConfig::dscp) if not said. CNPs keep theirs, and packets with room for telemetry the one that they are known by.
+    pub fn dscp(mut self, code_point: u8) -> Self {
+        self.dscp = code_point;
+        self
+    }
+
+    /// What the peer may do by this queue pair, of what a region allows it; all of that if not said. Of `access` the remote rights are
+    /// looked at: a WRITE, READ or atomic without its right is answered as one to a region without it (IBTA Vol 1 §9.7.4.1.5).
+    pub fn access(mut self, access: Access) -> Self {
+        self.rights = access;
+        self
+    }
+
     /// Makes the queue pair. It is in INIT: receive requests can be posted. A datagram queue pair is in RTS.
     ///
     /// # Errors
@@ -199,6 +219,7 @@ impl QueuePairBuilder {
         in_range("the exponent of the local ACK timeout", self.timeout, 31)?;
         in_range(RETRIES, config.retry, 7)?;
         in_range(RNR_RETRIES, config.rnr_retry, 7)?;
+        in_range(CODE_POINT, self.dscp, 63)?;
         if config.service != Service::Ud
             && let Some(law) = device.laws.get(usize::from(config.law))
             && let Some(lacking) = congestion::lacks(law, config.layout)
@@ -260,6 +281,9 @@ impl QueuePairBuilder {
             recv_cq: self.recv_cq.inner.clone(),
             layout: self.config.layout,
             peer: None,
+            dscp: self.dscp,
+            class: 0,
+            rights: self.rights,
             law: self.config.law,
             mtu: self.config.mtu,
             sends_left: self.sends,

@@ -89,7 +89,8 @@ unsafe fn parameters(state: &State, conn: *const abi::ConnParam) -> Result<ConnP
         // Nobody says of which queue pair.
         return Err(libc::EINVAL);
     }
-    let mut param = ConnParam { ack_timeout: state.options().ack_timeout, ..ConnParam::default() };
+    let Options { ack_timeout, tos: traffic_class, .. } = state.options();
+    let mut param = ConnParam { ack_timeout, traffic_class, ..ConnParam::default() };
     param.private_data.clone_from(&state.private_data);
     let Some(conn) = conn.as_ref() else { return Ok(param) };
     param.responder_resources = reads(conn.responder_resources)?;
@@ -204,8 +205,8 @@ unsafe fn accept(state: &mut State, conn: *const abi::ConnParam) -> Result<(), c
         param.responder_resources = request.initiator_depth().min(param.responder_resources);
         param.initiator_depth = request.responder_resources().min(param.initiator_depth);
     }
-    let Phase::Asked(request) = std::mem::replace(&mut state.phase, Phase::Over) else { unreachable!() };
     let qp = queue_pair(state.id, conn);
+    let Phase::Asked(request) = std::mem::replace(&mut state.phase, Phase::Over) else { unreachable!() };
     let accepted = match qp {
         Ok(qp) => request.accept(&QueuePair::of(qp).qp, &param),
         Err(number) => request.accept_number(number, service_of((*state.id).qp_type), &param),

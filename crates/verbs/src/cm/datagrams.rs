@@ -94,7 +94,8 @@ pub(crate) fn answered(state: &State, own: &Arc<Own>, answer: Result<DatagramPee
     let unknown = || param(state.peer.map_or(IpAddr::from([0; 4]), |peer| peer.ip()));
     match answer {
         Ok(DatagramPeer { address, qpn, q_key, private_data }) => {
-            let ud = abi::UdParam { qp_num: qpn.get(), qkey: q_key, ..param(address) };
+            let mut ud = abi::UdParam { qp_num: qpn.get(), qkey: q_key, ..param(address) };
+            ud.ah_attr.grh.traffic_class = state.options().tos.unwrap_or(0);
             tell(event::ESTABLISHED, 0, ud, &private_data);
         }
         Err(CmError::Unresolved { status, private_data, .. }) => {

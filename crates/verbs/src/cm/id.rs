@@ -58,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) is_shared: bool,
     pub(crate) is_of_one_family: bool,
     pub(crate) ack_timeout: Option<u8>,
+    /// The type of service, or traffic class, of its packets.
+    pub(crate) tos: Option<u8>,
     /// Its ports are those for datagrams, which the program says when it makes the id.
     pub(crate) is_for_datagrams: bool,
 }
@@ -324,8 +326,7 @@ pub unsafe extern "C" fn rdma_set_option(
     };
     let options = &mut state.options;
     done(match (level, name) {
-        // Its packets have the class that the device's have.
-        (option::LEVEL_ID, option::ID_TOS) => octet().map(drop),
+        (option::LEVEL_ID, option::ID_TOS) => octet().map(|tos| options.tos = Some(tos)),
         (option::LEVEL_ID, option::ID_REUSEADDR) => number().map(|on| options.is_shared = on != 0),
         (option::LEVEL_ID, option::ID_AFONLY) => number().map(|on| options.is_of_one_family = on != 0),
         (option::LEVEL_ID, option::ID_ACK_TIMEOUT) => octet().and_then(|exponent| {

@@ -211,7 +211,8 @@ fn initial() -> (QpAttr, c_int) {
 
 /// What brings it to RTR and to RTS.
 fn agreed(terms: &Terms, kind: c_uint) -> (QpAttr, c_int, c_int) {
-    let grh = GlobalRoute { dgid: gid_of(terms.peer.address), hop_limit: 64, ..GlobalRoute::default() };
+    let (dgid, traffic_class) = (gid_of(terms.peer.address), terms.traffic_class);
+    let grh = GlobalRoute { dgid, hop_limit: 64, traffic_class, ..GlobalRoute::default() };
     let attr = QpAttr {
         ah_attr: AhAttr { grh, is_global: 1, port_num: 1, ..AhAttr::default() },
         path_mtu: mtu_code(terms.mtu),
@@ -267,9 +268,10 @@ unsafe fn attributes(id: *mut abi::CmId, to: c_uint) -> Result<(QpAttr, c_int), 
     if to == state::INIT && !(*id).verbs.is_null() {
         return Ok(initial());
     }
+    let asked = ConnParam { traffic_class: state.options().tos, ..ConnParam::default() };
     let terms = match &mut state.phase {
         Phase::Granted(granted) => granted.granted().ok().flatten().map(|(terms, _)| terms),
-        Phase::Asked(request) => request.terms(&ConnParam::default()).ok(),
+        Phase::Asked(request) => request.terms(&asked).ok(),
         Phase::Granting(connection) | Phase::Connected(connection) => Some(*connection.terms()),
         _ => None,
     };

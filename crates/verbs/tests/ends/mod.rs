@@ -180,7 +180,9 @@ impl End {
 
 /// From RESET to INIT.
 pub(crate) fn initialize(qp: *mut abi::Qp) {
+    use abi::access::{REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE};
     let mut attr = abi::QpAttr { qp_state: state::INIT, port_num: 1, qkey: 7, ..Default::default() };
+    attr.qp_access_flags = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC;
     let what = mask::STATE | mask::PKEY_INDEX | mask::PORT;
     unsafe {
         let is_ud = (*qp).qp_type == abi::qp_type::UD;

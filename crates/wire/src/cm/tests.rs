@@ -16,6 +16,7 @@ fn request() -> Request {
         mtu: 3,
         retry_count: 7,
         rnr_retry_count: 6,
+        traffic_class: 0x68,
         ack_timeout: 19,
         response_timeout: 20,
         max_retries: 15,
@@ -39,7 +40,7 @@ fn a_request_has_its_fields_where_ibta_puts_them() {
     assert_eq!((at(32, 4), at(39, 1)), (&[0x11, 0x22, 0x33, 1][..], &[2][..]));
     assert_eq!(at(43, 5), [20 << 3, 0xab, 0xcd, 0xef, 20 << 3 | 7]);
     assert_eq!(at(48, 8), [0xff, 0xff, 3 << 4 | 6, 15 << 4, 0xff, 0xff, 0xff, 0xff]);
-    assert_eq!(at(95, 1), [19 << 3]);
+    assert_eq!(at(91, 5), [3, 0x68, 64, 0, 19 << 3]);
     assert_eq!(at(140, 4), [0, 0x40, 0x9c, 0x40]);
     assert_eq!((at(156, 4), at(172, 4)), (&[10, 77, 0, 1][..], &[10, 77, 0, 11][..]));
 }

@@ -35,6 +35,7 @@ fn request() -> Request {
         mtu: 3,
         retry_count: 7,
         rnr_retry_count: 7,
+        traffic_class: 0,
         ack_timeout: 14,
         response_timeout: RESPONSE_TIMEOUT,
         max_retries: RETRIES,
