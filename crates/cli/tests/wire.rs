@@ -126,6 +126,43 @@ fn the_peak_is_looked_for_up_to_so_many_messages_of_one_queue_pair_and_told_to_b
 }
 
 #[test]
+fn a_limit_that_is_missed_ends_a_test_with_1_and_one_figure_is_printed_alone() {
+    let options = ["perf", "write-bw", "-n", "50", "--report_gbits", "-p", "19549"];
+    let run = |more: &[&str]| {
+        let far = roci(&[&options[..], &["-d", "127.0.0.77"]].concat()).spawn().unwrap();
+        let near = roci(&[&options[..], more, &["127.0.0.77"]].concat()).spawn().unwrap();
+        let near = ended(near, "the client");
+        assert!(ended(far, "the server").status.success());
+        near
+    };
+    for (more, missed) in [
+        (&["-w", "1e-9", "-y", "1e-9", "--output", "bandwidth"][..], None),
+        (
+            &["-w", "1e9", "--output", "bandwidth"],
+            Some(" Gb/s of 65536 octets each are below the limit, -w 1000000000\n"),
+        ),
+        (
+            &["-y", "1e9", "--output", "message_rate"],
+            Some(" million messages a second of 65536 octets each are below the limit, -y "),
+        ),
+    ] {
+        let near = run(more);
+        let figure: f64 = String::from_utf8_lossy(&near.stdout).trim().parse().unwrap();
+        assert!(figure > 0.0, "{more:?}");
+        assert_eq!(near.status.code(), Some(i32::from(missed.is_some())), "{more:?}");
+        let told = String::from_utf8_lossy(&near.stderr);
+        assert_eq!(told.contains(missed.unwrap_or("below")), missed.is_some(), "{more:?}: {told}");
+    }
+    let near = run(&["-w", "1e9", "--json"]);
+    let told: Value = serde_json::from_slice(&near.stdout).unwrap();
+    assert!(
+        told["error"].as_str().unwrap().contains("below the limit") && told["rows"][0].is_object(),
+        "{told}"
+    );
+    assert_eq!(near.status.code(), Some(1));
+}
+
+#[test]
 fn a_table_has_perftests_columns() {
     let options = ["perf", "send-lat", "-n", "20", "-p", "19516"];
     let server = [&options[..], &["-d", "127.0.0.43"]].concat();
@@ -298,7 +335,7 @@ fn a_link_local_address_without_its_interface_is_an_error_that_says_so() {
 
 #[test]
 fn wrong_requests_exit_with_2_and_say_why() {
-    let wrong: [(&[&str], &str); 61] = [
+    let wrong: [(&[&str], &str); 63] = [
         (&["switch", "tap:r0", "tap:r1", "--set", "nic.ets={ 3 = 60, 0 = 30 }"], "make 90 percent"),
         (&["switch", "tap:r%d", "tap:r1"], "`r%d` is no device's name"),
         (&["switch", "tap:r0"], "2 values required"),
@@ -366,7 +403,9 @@ fn wrong_requests_exit_with_2_and_say_why() {
         (&["perf", "write-bw", "-n", "4"], "the two longest times do not count"),
         (&["perf", "write-bw", "10.0.0.1", "--run_infinitely"], "--run_infinitely is not there: -D SECONDS"),
         (&["perf", "write-bw", "-z", "10.0.0.1"], "--com_rdma_cm (-z) is not there: -R"),
-        (&["perf", "read-bw", "-w", "5", "10.0.0.1"], "--limit_bw (-w) is not there: compare"),
+        (&["perf", "read-bw", "-w", "0", "10.0.0.1"], "a limit is a number above 0"),
+        (&["perf", "read-lat", "-y", "5", "10.0.0.1"], "-w and -y are limits of tests of bandwidth"),
+        (&["perf", "read-lat", "--output", "bandwidth"], "--output of this test is latency"),
         (&["perf", "read-bw", "--out_json"], "--json > FILE"),
         (&["ping"], "--server or --client: `roci ping -s -a ADDRESS` waits there"),
         (&["ctl", "get"], "--socket or ROCI_CONTROL"),

@@ -70,6 +70,18 @@ pub(crate) enum RateUnits {
     Packets,
 }
 
+/// A figure of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Figure {
+    /// The average bandwidth, in the unit of the table
+    Bandwidth,
+    /// Millions of messages a second
+    MessageRate,
+    /// The average latency, in microseconds
+    Latency,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Perf {
     /// The test
@@ -191,6 +203,15 @@ pub(crate) struct Perf {
     /// Print bandwidth in Gb/s, in place of MiB/s
     #[arg(long = "report_gbits")]
     pub(crate) report_gbits: bool,
+    /// Fail, with 1, where the average bandwidth of a size is below this, in the unit of the table
+    #[arg(short = 'w', long = "limit_bw", value_name = "BANDWIDTH", value_parser = limit)]
+    pub(crate) limit_bw: Option<f64>,
+    /// Fail, with 1, where a size has fewer messages than this, in millions a second
+    #[arg(short = 'y', long = "limit_msgrate", value_name = "MPPS", value_parser = limit)]
+    pub(crate) limit_msgrate: Option<f64>,
+    /// Print this figure of each size alone
+    #[arg(long, value_enum, value_name = "FIGURE", conflicts_with = "json")]
+    pub(crate) output: Option<Figure>,
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -248,6 +269,12 @@ fn iterations(text: &str) -> Result<u32, String> {
         )),
         Err(_) => Err("it is a number of messages".to_owned()),
     }
+}
+
+/// What a figure is to reach.
+fn limit(text: &str) -> Result<f64, String> {
+    let known = text.parse().ok().filter(|limit: &f64| limit.is_finite() && *limit > 0.0);
+    known.ok_or_else(|| "a limit is a number above 0".to_owned())
 }
 
 fn mtu(text: &str) -> Result<Mtu, String> {
@@ -360,6 +387,14 @@ impl Perf {
             TestName::SendLat => (Verb::Send, Metric::Latency),
             TestName::ReadLat => (Verb::Read, Metric::Latency),
         };
+        let is_latency = metric == Metric::Latency;
+        if is_latency && (self.limit_bw.is_some() || self.limit_msgrate.is_some()) {
+            return Err("-w and -y are limits of tests of bandwidth".to_owned());
+        }
+        if self.output.is_some_and(|figure| (figure == Figure::Latency) != is_latency) {
+            let right = if is_latency { "latency" } else { "bandwidth or message_rate" };
+            return Err(format!("--output of this test is {right}"));
+        }
         let usual = Options::new(Test { verb, metric });
         let link = self.link.unwrap_or(LINK);
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());

@@ -2,7 +2,7 @@
 
 use super::hops::{LOWER_RATES, WRONG_RATES, other_hops};
 use crate::Failure;
-use crate::args::perf::Perf;
+use crate::args::perf::{Figure, Perf};
 use crate::execute::print;
 use crate::format::size;
 use crate::progress::{self, Bar};
@@ -19,16 +19,18 @@ use std::io::Write as _;
 pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
     progress::listen()?;
     let options = arguments.options().map_err(Failure::Request)?;
+    let is_terse = arguments.json || arguments.output.is_some();
     let screen = Screen {
         options: &options,
         asked: arguments,
         json: arguments.json,
-        quiet: arguments.quiet || arguments.json,
+        quiet: arguments.quiet || is_terse,
         has_peak: Cell::new(true),
-        bar: Bar::new(arguments.quiet || arguments.json, &options.test.to_string()),
+        bar: Bar::new(arguments.quiet || is_terse, &options.test.to_string()),
         result: RefCell::default(),
         counted: Cell::default(),
         program: RefCell::default(),
+        missed: RefCell::default(),
     };
     if !arguments.quiet {
         let memory = (options.memory() >= LONG).then(|| {
@@ -45,11 +47,12 @@ pub(crate) fn perf(arguments: &Perf) -> Result<(), Failure> {
         // Where the peer is gone, or answers no more, what was lost says nothing of the window: the error has what to do.
         print(&(remedy(&options, &screen.counted.get()).to_owned() + LINE));
     }
+    let missed = screen.missed.take().filter(|_| done.is_ok());
     if arguments.json {
-        screen.print_json(done.as_ref().err());
+        screen.print_json(done.as_ref().err().map(ToString::to_string).or_else(|| missed.clone()));
     }
     match done {
-        Ok(()) => Ok(()),
+        Ok(()) => missed.map_or(Ok(()), |missed| Err(Failure::Run(missed))),
         Err(
             error @ (PerfError::Options(_)
             | PerfError::Apart { .. }
@@ -81,6 +84,8 @@ struct Screen<'a> {
     counted: Cell<Counted>,
     /// The program that ran as the law.
     program: RefCell<Value>,
+    /// The first limit that was missed, as it is told.
+    missed: RefCell<Option<String>>,
 }
 
 impl Watch for Screen<'_> {
@@ -126,6 +131,8 @@ impl Watch for Screen<'_> {
                 if let Row::Bandwidth(Bandwidth { peak: None, .. }) = row {
                     self.has_peak.set(!self.options.peak);
                 }
+                let first = self.missed.take().or_else(|| missed(self.asked, self.options, row));
+                self.missed.replace(first);
                 self.bar.hide_while(|| {
                     if self.json {
                         let mut result = self.result.borrow_mut();
@@ -134,6 +141,8 @@ impl Watch for Screen<'_> {
                             row["times_us"] = json!(std::mem::take(&mut result.2));
                         }
                         result.1.push(row);
+                    } else if let Some(figure) = self.asked.output {
+                        print(&format!("{:.6}\n", figure_of(figure, self.options, row)));
                     } else {
                         print(&line(self.options, row));
                     }
@@ -184,7 +193,7 @@ impl Screen<'_> {
     }
 
     /// The result, or why there is none and what had been counted by then.
-    fn print_json(&self, error: Option<&PerfError>) {
+    fn print_json(&self, error: Option<String>) {
         let (connection, rows, _) = self.result.take();
         let options = self.options;
         let size = if options.all_sizes { Value::from("all") } else { options.size.into() };
@@ -208,7 +217,7 @@ impl Screen<'_> {
             "rows": rows,
             "counted": counted_json(options, &self.counted.get()),
             "program": self.program.take(),
-            "error": error.map(ToString::to_string),
+            "error": error,
         });
         print(&format!("{value:#}\n"));
     }
@@ -314,6 +323,31 @@ fn line(options: &Options, row: &Row) -> String {
             row.size, row.iterations, row.average, row.per_second
         ),
     }
+}
+
+/// One figure of a row, of a test that has it.
+fn figure_of(figure: Figure, options: &Options, row: &Row) -> f64 {
+    match (row, figure) {
+        (Row::Bandwidth(row), Figure::MessageRate) => row.messages / 1e6,
+        (Row::Bandwidth(row), _) => row.average / options.unit(),
+        (Row::Latency(row), _) => row.average,
+        (Row::Rate(row), _) => row.average,
+    }
+}
+
+/// Which limit a row does not reach.
+fn missed(asked: &Perf, options: &Options, row: &Row) -> Option<String> {
+    let Row::Bandwidth(Bandwidth { size, .. }) = row else { return None };
+    let unit = if options.gbits { "Gb/s" } else { "MiB/s" };
+    let limits = [
+        (asked.limit_bw, Figure::Bandwidth, "-w", unit),
+        (asked.limit_msgrate, Figure::MessageRate, "-y", "million messages a second"),
+    ];
+    limits.into_iter().find_map(|(limit, figure, option, unit)| {
+        let reached = figure_of(figure, options, row);
+        let limit = limit.filter(|limit| reached < *limit)?;
+        Some(format!("{reached:.6} {unit} of {size} octets each are below the limit, {option} {limit}"))
+    })
 }
 
 /// Why a row has no peak; the table has perftest's zero there.

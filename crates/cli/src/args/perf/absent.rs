@@ -14,11 +14,9 @@ const RECEIVES: &str = "each queue pair has its own receives, -r of them: leave 
 const MULTICAST: &str = "there is no multicast";
 const BURST: &str = "-l posts requests in lists, and --rate_limit keeps a rate by whole lists";
 
-const ALL: [Absent; 49] = [
+const ALL: [Absent; 46] = [
     (Some('z'), "com_rdma_cm", false, "-R connects by RDMA-CM, and talks over it as well"),
     (Some('e'), "events", false, "an idle end sleeps by itself: leave it out"),
-    (Some('w'), "limit_bw", true, "compare `average_bps`, which --json prints, with the limit"),
-    (Some('y'), "limit_msgrate", true, "compare `messages_per_s`, which --json prints, with the limit"),
     (Some('C'), "report-cycles", false, "-H and -U tell the times in microseconds"),
     (Some('g'), "mcg", false, MULTICAST),
     (Some('M'), "MGID", true, MULTICAST),
@@ -39,7 +37,6 @@ const ALL: [Absent; 49] = [
     (None, "cpu_util", false, "run it under the shell's `time`"),
     (None, "out_json", false, "--json prints the result: `--json > FILE`"),
     (None, "out_json_file", true, "--json prints the result: `--json > FILE`"),
-    (None, "output", true, VERBOSE),
     (None, "report-min-max", false, VERBOSE),
     (None, "ipv6", false, "name the IPv6 address, as HOST and with -d"),
     (None, "ipv6-addr", false, "name the IPv6 address, as HOST and with -d"),
