@@ -129,7 +129,7 @@ impl Device {
         CompletionQueue::new(self.inner.clone(), None)
     }
 
-    /// Bounds what the requests of each shard's queue pairs may have under way to one address together, to `packets` that have been
+    /// Bounds what the requests of each shard's queue pairs may have under way to one address, with one code point, together, to `packets` that have been
     /// sent and not been acknowledged; who would have more waits for its turn. For many queue pairs to one receiver, whose windows
     /// come to more than its socket holds. A READ or atomic counts as one until it is answered; what is taken for lost, or is not answered in
     /// time, counts no more. Without this each queue pair's window is the only bound. It is to be said before anything is posted.

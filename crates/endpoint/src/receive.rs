@@ -177,7 +177,7 @@ impl Core {
         }
         transport.header.dest_qpn = inner(place);
         if rights != Access::ALL {
-            hold_to(rights, &mut transport.header);
+            hold_to(rights, layout, &mut transport.header);
         }
         let path = match transport.header.opcode {
             // A datagram may come from anyone who knows the queue key, and be answered.
@@ -354,9 +354,10 @@ fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout, header: &mut H
     Some(payload)
 }
 
-/// Has a request for which its queue pair gives the peer no right bear no region's key: it is answered as one to a region without that
-/// right.
-fn hold_to(rights: Access, header: &mut Header) {
+/// Has a request for which its queue pair gives the peer no right be one that it does not take (IBTA Vol 1 §9.7.5.2, *unsupported opcode*):
+/// it seems to go on with a WRITE that has not begun, and is answered as an invalid request. Where packets say where they go by
+/// themselves, and of unreliable connections, it bears no region's key.
+fn hold_to(rights: Access, layout: Layout, header: &mut Header) {
     const NOWHERE: u32 = 0;
     let shape = header.opcode.shape();
     let needs = match header.opcode {
@@ -365,10 +366,13 @@ fn hold_to(rights: Access, header: &mut Header) {
         _ if shape.has(Shape::WRITE) => Access::REMOTE_WRITE,
         _ => return,
     };
+    let is_answered = header.opcode.0 < Opcode::UC_SEND_FIRST.0;
     if rights.has(needs) {
         return;
     }
-    if needs == Access::REMOTE_ATOMIC {
+    if layout == Layout::Standard && is_answered {
+        header.opcode = Opcode::WRITE_LAST;
+    } else if needs == Access::REMOTE_ATOMIC {
         header.set_atomic(AtomicEth { rkey: NOWHERE, ..header.atomic() });
     } else {
         header.set_reth(Reth { rkey: NOWHERE, ..header.reth() });

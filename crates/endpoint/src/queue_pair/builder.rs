@@ -164,7 +164,7 @@ impl QueuePairBuilder {
     }
 
     /// What the peer may do by this queue pair, of what a region allows it; all of that if not said. Of `access` the remote rights are
-    /// looked at: a WRITE, READ or atomic without its right is answered as one to a region without it (IBTA Vol 1 §9.7.4.1.5).
+    /// looked at: a WRITE, READ or atomic without its right is an invalid request, as one that the queue pair does not know.
     pub fn access(mut self, access: Access) -> Self {
         self.rights = access;
         self

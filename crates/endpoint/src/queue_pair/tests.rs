@@ -4,7 +4,7 @@ use crate::io::{MemoryWire, sys};
 use crate::memory::{MemoryRegion, RemoteMemory};
 use crate::pair::{End, pair};
 use crate::work::{SendWr, WorkCompletion, WrError};
-use roci_transport::Status;
+use roci_transport::{Recovery, Status};
 use roci_wire::udp::ROCE_PORT;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -95,12 +95,26 @@ fn a_queue_pair_gives_its_peer_no_more_rights_than_it_has_been_told() {
             done(&near, request(&own, target.remote())).status
         })
     };
-    let (success, refused) = (Status::Success, Status::RemoteAccessError);
+    let (success, refused) = (Status::Success, Status::RemoteInvalidRequestError);
     assert_eq!(ends(Access::ALL), [success; 3]);
     assert_eq!(ends(Access::NONE), [refused; 3]);
     assert_eq!(ends(Access::REMOTE_WRITE), [success, refused, refused]);
     assert_eq!(ends(Access::REMOTE_READ), [refused, success, refused]);
     assert_eq!(ends(Access::REMOTE_ATOMIC), [refused, refused, success]);
+    let nothing = || SendWr::write_inline(&[], RemoteMemory::default());
+    let [near, _far] = pair_as(|qp| qp.access(Access::REMOTE_READ));
+    assert_eq!(done(&near, nothing()).status, refused, "nor does it take a WRITE without octets");
+    // Layouts whose packets say where they go, and connections that answer nothing.
+    let [near, far] = pair_as(|qp| qp.recovery(Recovery::Irn, Recovery::Irn.layout()).access(Access::NONE));
+    let target = far.pd.reg_mr(vec![0; 8], Access::ALL).unwrap();
+    assert_eq!(done(&near, SendWr::write_inline(&[1], target.remote())).status, Status::RemoteAccessError);
+    let [near, far] = pair_as(|qp| qp.unreliable().access(Access::NONE));
+    let target = far.pd.reg_mr(vec![0; 8], Access::ALL).unwrap();
+    assert!(done(&near, SendWr::write_inline(&[1], target.remote())).is_ok());
+    while far.qp.counters().dropped == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(target.load(0).unwrap(), 0);
     // What is taken away of a queue pair that is connected is gone from the next request on.
     let [near, far] = pair_as(|qp| qp);
     let target = far.pd.reg_mr(vec![0; 8], Access::ALL).unwrap();
