@@ -20,6 +20,8 @@ struct Region {
     is_writable: bool,
     /// Its rights, as C has them.
     access: c_uint,
+    /// By what its first octet is named.
+    address: u64,
 }
 
 impl Regions {
@@ -188,13 +190,10 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     iova: u64,
     access: c_uint,
 ) -> *mut abi::Mr {
-    // A peer names octets by where they are.
-    if iova != addr.expose_provenance() as u64
-        || access & (abi::access::ZERO_BASED | abi::access::MW_BIND) != 0
-    {
-        let reason = "a region's addresses are the program's own here, and have no memory windows";
-        return none(told(libc::EOPNOTSUPP, reason));
+    if access & abi::access::MW_BIND != 0 {
+        return none(told(libc::EOPNOTSUPP, "there are no memory windows"));
     }
+    let address = if access & abi::access::ZERO_BASED != 0 { 0 } else { iova };
     let refused = |error, reason: &str| {
         none(told(error, format_args!("{length} octets of memory at {addr:p} were not registered: {reason}")))
     };
@@ -202,18 +201,22 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     if access & abi::access::ON_DEMAND != 0 && length == usize::MAX {
         return refused(libc::EOPNOTSUPP, "implicit on-demand regions are not there");
     }
+    // As by the kernel, for which a page is one wherever it is seen.
+    if access & abi::access::ZERO_BASED == 0 && iova % PAGE != addr.addr() as u64 % PAGE {
+        return refused(libc::EINVAL, "by another address they lie elsewhere in their page");
+    }
     if let Some(reason) = mapped::refusal(addr.addr(), length, access & WRITES != 0) {
         return refused(libc::EFAULT, reason);
     }
     let domain = Domain::of(pd);
     let context = Context::of((*pd).context);
-    let region = match domain.pd.reg_foreign(addr.cast(), length, rights(access)) {
+    let region = match domain.pd.reg_foreign_at(addr.cast(), length, address, rights(access)) {
         Ok(region) => region,
         Err(reason) => return refused(libc::EINVAL, reason),
     };
     let key = region.key();
     let is_writable = access & abi::access::LOCAL_WRITE != 0;
-    let region = Region { region, domain: Domain::root(pd), is_writable, access };
+    let region = Region { region, domain: Domain::root(pd), is_writable, access, address };
     context.regions.0.write().unwrap_or_else(PoisonError::into_inner).insert(key, region);
     domain.users.fetch_add(1, Ordering::SeqCst);
     Box::into_raw(Box::new(abi::Mr {
@@ -226,6 +229,9 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
         rkey: key,
     }))
 }
+
+/// Octets of a page.
+const PAGE: u64 = 4096;
 
 /// The rights by which octets are changed.
 const WRITES: c_uint =
@@ -305,12 +311,14 @@ pub unsafe extern "C" fn ibv_rereg_mr(
         return refused();
     }
     let regions = &Context::of((*mr).context).regions.0;
-    let before = regions.read().unwrap_or_else(PoisonError::into_inner).get(&(*mr).lkey).map(|it| it.access);
-    let Some(before) = before else { return refused() };
+    let known = |regions: &HashMap<u32, Region>| regions.get(&(*mr).lkey).map(|it| (it.access, it.address));
+    let before = known(&regions.read().unwrap_or_else(PoisonError::into_inner));
+    let Some((before, address)) = before else { return refused() };
     let access = if of(CHANGE_ACCESS) { access.cast_unsigned() } else { before };
     let pd = if of(CHANGE_PD) { pd } else { (*mr).pd };
     let (addr, length) = if of(CHANGE_TRANSLATION) { (addr, length) } else { ((*mr).addr, (*mr).length) };
-    let other = ibv_reg_mr_iova2(pd, addr, length, addr.expose_provenance() as u64, access);
+    let address = if of(CHANGE_TRANSLATION) { addr.expose_provenance() as u64 } else { address };
+    let other = ibv_reg_mr_iova2(pd, addr, length, address, access);
     if other.is_null() {
         return UNCHANGED;
     }

@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -46,22 +47,25 @@ static void connect_to(struct ibv_qp *self, uint32_t peer, union ibv_gid gid, in
                                             | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-// How a WRITE ends of which the queue pair that takes it has these rights.
-static enum ibv_wc_status written(union ibv_gid gid, int access) {
+// How a WRITE ends of which the queue pair that takes it has these rights, to octet 64 of the region as the peer names it.
+static enum ibv_wc_status written(union ibv_gid gid, int access, uint64_t begin, uint32_t rkey) {
     struct ibv_qp *from = made(IBV_QPT_RC), *to = made(IBV_QPT_RC);
     connect_to(from, to->qp_num, gid, 0, 0);
     connect_to(to, from->qp_num, gid, access, 0);
     struct ibv_sge part = {.addr = (uintptr_t)memory, .length = 8, .lkey = region->lkey};
+    memory[64] = 0;
+    memory[0] = 7;
     struct ibv_send_wr write = {
         .opcode = IBV_WR_RDMA_WRITE,
         .send_flags = IBV_SEND_SIGNALED,
         .sg_list = &part,
         .num_sge = 1,
-        .wr.rdma = {.remote_addr = (uintptr_t)memory + 64, .rkey = region->rkey}}, *bad;
+        .wr.rdma = {.remote_addr = begin + 64, .rkey = rkey}}, *bad;
     REQUIRE(!ibv_post_send(from, &write, &bad));
     struct ibv_wc wc;
     while (ibv_poll_cq(cq, 1, &wc) == 0) {}
     REQUIRE(!ibv_destroy_qp(from) && !ibv_destroy_qp(to));
+    REQUIRE(memory[64] == (wc.status == IBV_WC_SUCCESS ? 7 : 0));
     return wc.status;
 }
 
@@ -89,7 +93,14 @@ int main(int count, char **words) {
     REQUIRE(pd = ibv_alloc_pd(context));
     REQUIRE(cq = ibv_create_cq(context, 64, NULL, NULL, 0));
 
-    // On demand.
+    // Regions of more than four gigabytes, of which no page is touched, and on demand.
+    struct ibv_device_attr plain;
+    size_t large = (size_t)5 << 30;
+    REQUIRE(!ibv_query_device(context, &plain) && plain.max_mr_size >= large);
+    void *pages = mmap(NULL, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    REQUIRE(pages != MAP_FAILED);
+    struct ibv_mr *whole = ibv_reg_mr(pd, pages, large, IBV_ACCESS_LOCAL_WRITE);
+    REQUIRE(whole && !ibv_dereg_mr(whole) && !munmap(pages, large));
     struct ibv_device_attr_ex device;
     REQUIRE(!ibv_query_device_ex(context, NULL, &device));
     REQUIRE(device.odp_caps.general_caps == IBV_ODP_SUPPORT);
@@ -103,8 +114,25 @@ int main(int count, char **words) {
     REQUIRE(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &part, 1) == EFAULT);
 
     // Rights.
-    REQUIRE(written(own, IBV_ACCESS_REMOTE_WRITE) == IBV_WC_SUCCESS);
-    REQUIRE(written(own, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE) == IBV_WC_REM_ACCESS_ERR);
+    uint64_t begin = (uintptr_t)memory;
+    REQUIRE(written(own, IBV_ACCESS_REMOTE_WRITE, begin, region->rkey) == IBV_WC_SUCCESS);
+    REQUIRE(written(own, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE, begin, region->rkey) == IBV_WC_REM_INV_REQ_ERR);
+
+    // Addresses.
+    access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    uint64_t other = 0x10000000 + begin % 4096;
+    REQUIRE(!ibv_reg_mr_iova(pd, memory, sizeof memory, other + 1, access) && errno == EINVAL);
+    struct ibv_mr *named = ibv_reg_mr_iova(pd, memory, sizeof memory, other, access);
+    struct ibv_mr *zero = ibv_reg_mr(pd, memory, sizeof memory, access | IBV_ACCESS_ZERO_BASED);
+    REQUIRE(named && zero);
+    REQUIRE(written(own, IBV_ACCESS_REMOTE_WRITE, other, named->rkey) == IBV_WC_SUCCESS);
+    REQUIRE(written(own, IBV_ACCESS_REMOTE_WRITE, begin, named->rkey) == IBV_WC_REM_ACCESS_ERR);
+    REQUIRE(written(own, IBV_ACCESS_REMOTE_WRITE, 0, zero->rkey) == IBV_WC_SUCCESS);
+    REQUIRE(!ibv_rereg_mr(named, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE));
+    part = (struct ibv_sge){.addr = other, .length = 8, .lkey = named->lkey};
+    REQUIRE(!ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &part, 1));
+    REQUIRE(written(own, IBV_ACCESS_REMOTE_WRITE, other, named->rkey) == IBV_WC_REM_ACCESS_ERR);
+    REQUIRE(!ibv_dereg_mr(named) && !ibv_dereg_mr(zero));
 
     // Classes.
     int peer = socket(AF_INET, SOCK_DGRAM, 0), on = 1;

@@ -3,8 +3,8 @@
 
 use super::buffer::Buffer;
 use super::region::{Handle, Memory};
-use crate::device::{DeviceInner, ProtectionDomain};
-use roci_transport::{Access, Pd};
+use crate::device::ProtectionDomain;
+use roci_transport::Access;
 use std::sync::Arc;
 
 /// Memory of somebody else under a key, as `ibv_reg_mr` registers it. Nothing says what of it is lent: whoever posts requests answers for
@@ -30,22 +30,30 @@ impl ProtectionDomain {
         length: usize,
         access: Access,
     ) -> Result<ForeignRegion, &'static str> {
-        ForeignRegion::register(&self.device, self.pd, start, length, access)
+        // SAFETY: the caller's word.
+        unsafe { self.reg_foreign_at(start, length, start.expose_provenance() as u64, access) }
+    }
+
+    /// The same, where requests and peers name the first octet by `address` and those behind it by what follows, wherever they lie.
+    ///
+    /// # Errors
+    /// As [`reg_foreign`](Self::reg_foreign).
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn reg_foreign_at(
+        &self,
+        start: *mut u8,
+        length: usize,
+        address: u64,
+        access: Access,
+    ) -> Result<ForeignRegion, &'static str> {
+        let memory = Arc::new(Memory::foreign(start, length, address, access));
+        Ok(ForeignRegion { handle: Handle::register(&self.device, self.pd, &memory)? })
     }
 }
 
 impl ForeignRegion {
-    fn register(
-        device: &Arc<DeviceInner>,
-        pd: Pd,
-        start: *mut u8,
-        length: usize,
-        access: Access,
-    ) -> Result<Self, &'static str> {
-        let memory = Arc::new(Memory::foreign(start, length, access));
-        Ok(Self { handle: Handle::register(device, pd, &memory)? })
-    }
-
     /// The key of its local requests and of its peers'.
     pub fn key(&self) -> u32 {
         self.handle.key
@@ -112,6 +120,34 @@ mod tests {
     fn part(region: &ForeignRegion, at: usize, length: u32) -> Option<Buffer> {
         // SAFETY: each is used once at a time.
         unsafe { region.buffer(region.handle.memory().address() + at as u64, length) }
+    }
+
+    #[test]
+    fn octets_are_named_by_the_address_that_their_region_was_given() {
+        let [near, far] = pair(&MemoryWire::new(1), Progress::Caller, |qp| qp);
+        let mut octets = vec![1; 4096];
+        let rights = RIGHTS.into_iter().fold(Access::NONE, |all, right| all | right);
+        let register = |octets: &mut [u8], address| {
+            // SAFETY: they outlive the region, and nobody refers to them before it is gone.
+            unsafe { far.pd.reg_foreign_at(octets.as_mut_ptr(), 4096, address, rights) }
+        };
+        assert!(register(&mut octets, u64::MAX - 4094).is_err(), "addresses have an end");
+        for address in [0, 0x1000] {
+            let region = register(&mut octets, address).unwrap();
+            // SAFETY: each is dropped at once.
+            let is_part = |at, length| unsafe { region.buffer(at, length) }.is_some();
+            assert!(is_part(address, 4096) && !is_part(address, 4097) && !is_part(address + 1, 4096));
+            let to = RemoteMemory { address: address + 9, rkey: region.key() };
+            near.qp.post_send(SendWr::write_inline(&[7, 7], to)).unwrap();
+            let mut looks = std::iter::repeat_with(|| {
+                far.device.progress();
+                near.cq.poll()
+            });
+            assert!(looks.find_map(|it| it).unwrap().is_ok());
+            drop(region);
+            assert_eq!(octets[8..12], [1, 7, 7, 1]);
+            octets.fill(1);
+        }
     }
 
     #[test]

@@ -78,6 +78,8 @@ speaks!(LentError);
 /// The octets themselves. The transport holds one while the key is registered.
 pub(crate) struct Memory {
     start: *mut u8,
+    /// By what requests and peers name the first octet.
+    address: u64,
     /// Zero once memory that is not ours has been given back: then nothing is copied any more.
     length: AtomicUsize,
     pub(super) is_ours: bool,
@@ -99,19 +101,21 @@ unsafe impl Sync for Memory {}
 impl Memory {
     fn new(memory: Vec<u8>, access: Access) -> Self {
         let octets = Box::leak(memory.into_boxed_slice());
-        Self::at(octets.as_mut_ptr(), octets.len(), true, access)
+        let start = octets.as_mut_ptr();
+        Self::at(start, octets.len(), start.expose_provenance() as u64, true, access)
     }
 
-    /// Memory that belongs to somebody else.
-    pub(super) fn foreign(start: *mut u8, length: usize, access: Access) -> Self {
-        Self::at(start, length, false, access)
+    /// Memory that belongs to somebody else, whose first octet has this address.
+    pub(super) fn foreign(start: *mut u8, length: usize, address: u64, access: Access) -> Self {
+        Self::at(start, length, address, false, access)
     }
 
-    fn at(start: *mut u8, length: usize, is_ours: bool, access: Access) -> Self {
+    fn at(start: *mut u8, length: usize, address: u64, is_ours: bool, access: Access) -> Self {
         let remote = [Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_ATOMIC];
         let is_remote = remote.into_iter().any(|right| access.has(right));
         Self {
             start,
+            address,
             length: AtomicUsize::new(length),
             is_ours,
             is_remote,
@@ -134,7 +138,7 @@ impl Memory {
     }
 
     pub(crate) fn address(&self) -> u64 {
-        self.start.expose_provenance() as u64
+        self.address
     }
 
     #[inline]
