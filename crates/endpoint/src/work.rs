@@ -406,7 +406,20 @@ impl WorkCompletion {
         if let Tail::Immediate(immediate) = self.tail { Some(immediate) } else { None }
     }
 
-    /// The buffer that a receive or READ filled. Its length is that of the buffer, see [`byte_len`](Self::byte_len).
+    /// What a receive or READ brought, [`byte_len`](Self::byte_len) octets, copied from its buffers. None of a receive that a WRITE's
+    /// immediate data took, of which `byte_len` says how much was written elsewhere; and none where it is no success.
+    pub fn octets(&self) -> Vec<u8> {
+        let brings = matches!(self.opcode, CompletionKind::Recv | CompletionKind::Read) && self.is_ok();
+        let mut octets = match &self.payload {
+            Payload::Buffer(buffer) if brings => buffer.to_vec(),
+            Payload::Buffers(buffers) if brings => buffers.iter().flat_map(Buffer::to_vec).collect(),
+            _ => Vec::new(),
+        };
+        octets.truncate(self.byte_len as usize);
+        octets
+    }
+
+    /// The buffer that a receive or READ was given, as long as it was then: [`octets`](Self::octets) are what came.
     pub fn into_buffer(self) -> Option<Buffer> {
         match self.payload {
             Payload::Buffer(buffer) => Some(buffer),
@@ -423,5 +436,49 @@ impl WorkCompletion {
     /// The slices that a SEND or WRITE sent.
     pub fn into_slices(self) -> Vec<Slice> {
         self.payload.into_slices()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DeviceConfig;
+    use crate::io::MemoryWire;
+    use crate::memory::MemoryRegion;
+    use crate::pair::{End, pair};
+    use roci_transport::Access;
+    use std::time::Duration;
+
+    #[test]
+    fn a_completion_has_the_octets_that_came_and_no_more_of_its_buffers() {
+        let [near, far] = pair(&MemoryWire::new(1), DeviceConfig::default().progress, |qp| qp);
+        let region = |end: &End| end.pd.reg_mr(vec![9; 64], Access::ALL).unwrap();
+        let (own, theirs) = (region(&near), region(&far));
+        let wait = |end: &End| end.cq.wait(Duration::from_secs(20)).unwrap();
+        let buffer = |of: &MemoryRegion, length: usize| of.buffer(0..length).unwrap();
+        // What comes of a request for which the peer has these buffers, one after the other.
+        let received = |lengths: &[usize], request: SendWr| {
+            let mut at = 0;
+            let next = |length: &usize| {
+                at += length;
+                theirs.buffer(at - length..at).unwrap()
+            };
+            far.qp.post_recv(RecvWr::scatter(lengths.iter().map(next).collect())).unwrap();
+            near.qp.post_send(request).unwrap();
+            assert!(wait(&near).is_ok());
+            wait(&far)
+        };
+        assert_eq!(received(&[8], SendWr::send_inline(&[1, 2, 3])).octets(), [1, 2, 3]);
+        assert_eq!(received(&[2, 1, 8], SendWr::send_inline(&[1, 2, 3, 4])).octets(), [1, 2, 3, 4]);
+        assert!(received(&[8], SendWr::send_inline(&[])).octets().is_empty());
+        let written = received(&[8], SendWr::write_inline(&[5; 40], theirs.remote().plus(24)).imm(7));
+        assert_eq!((written.byte_len, written.octets()), (40, Vec::new()));
+        drop(written);
+        near.qp.post_send(SendWr::read(buffer(&own, 40), theirs.remote().plus(24))).unwrap();
+        assert_eq!(wait(&near).octets(), [5; 40]);
+        far.qp.post_recv(RecvWr::new(buffer(&theirs, 8))).unwrap();
+        near.qp.post_send(SendWr::send_inline(&[1; 9])).unwrap();
+        let refused = wait(&far);
+        assert!(!refused.is_ok() && refused.octets().is_empty());
     }
 }
