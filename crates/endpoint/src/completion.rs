@@ -170,6 +170,16 @@ impl CompletionQueue {
         count
     }
 
+    /// Completions that have come and not been polled.
+    pub fn len(&self) -> usize {
+        self.inner.length.load(Ordering::SeqCst)
+    }
+
+    /// Whether there is nothing to be polled at the moment.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Drops what is here of a queue pair that is gone: for programs that expect to hear no more of it, as those of libibverbs do.
     pub fn forget(&self, qp_num: Qpn) {
         let mut queue = self.inner.queue();
@@ -302,11 +312,6 @@ impl CompletionQueue {
     /// Leaves the device to its threads, before somebody waits for a notification.
     pub(crate) fn hand_over(&self) {
         self.device.hand_over();
-    }
-
-    /// Whether there is nothing to be polled at the moment.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.inner.length.load(Ordering::SeqCst) == 0
     }
 
     /// Takes the notification, if there is one.

@@ -87,21 +87,27 @@ pub unsafe extern "C" fn ibv_create_cq(
     cqe: c_int,
     cq_context: *mut c_void,
     channel: *mut abi::CompChannel,
-    _vector: c_int,
+    vector: c_int,
 ) -> *mut abi::Cq {
-    make(context, cqe, cq_context, channel, &Besides::default()).unwrap_or_else(none)
+    make(context, cqe, cq_context, channel, &Besides { vector, ..Besides::default() }).unwrap_or_else(none)
+}
+
+/// Vectors among which a program can choose, as many as processors; which one it is makes no difference.
+pub(crate) fn vectors() -> c_int {
+    std::thread::available_parallelism().map_or(1, |count| c_int::try_from(count.get()).unwrap_or(c_int::MAX))
 }
 
 /// What extended queues may have.
 pub(crate) struct Besides {
     pub(crate) has_times: bool,
+    pub(crate) vector: c_int,
     /// Or null.
     pub(crate) domain: *mut abi::Pd,
 }
 
 impl Default for Besides {
     fn default() -> Self {
-        Self { has_times: false, domain: null_mut() }
+        Self { has_times: false, vector: 0, domain: null_mut() }
     }
 }
 
@@ -113,6 +119,11 @@ pub(crate) unsafe fn make(
     besides: &Besides,
 ) -> Result<*mut abi::Cq, c_int> {
     has_room(cqe)?;
+    let (vector, vectors) = (besides.vector, vectors());
+    if !(0..vectors).contains(&vector) {
+        let range = format_args!("completion vectors are below {vectors}: asked for was {vector}");
+        return Err(told(libc::EINVAL, range));
+    }
     let device = &Context::of(context).device;
     let made = if besides.has_times { device.create_timed_cq() } else { device.create_cq() };
     let cq = made.map_err(|error| errno(&error))?;
@@ -151,9 +162,16 @@ pub(crate) unsafe fn make(
     Ok(queue.cast())
 }
 
-/// It never overruns, and takes as many as come.
+/// It never overruns, and takes as many as come. Those that are there have to fit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_resize_cq(cq: *mut abi::Cq, cqe: c_int) -> c_int {
+    let waiting = Queue::of(cq).cq.len();
+    if usize::try_from(cqe).is_ok_and(|cqe| cqe < waiting) {
+        return told(
+            libc::EINVAL,
+            format_args!("{waiting} completions wait in a queue that is to have room for {cqe}"),
+        );
+    }
     code(has_room(cqe).map(|()| (*cq).cqe = cqe))
 }
 

@@ -275,7 +275,7 @@ unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi:
                 },
                 cmd_fd: -1,
                 async_fd: watch.as_raw_fd(),
-                num_comp_vectors: 1,
+                num_comp_vectors: completion::vectors(),
                 mutex: libc::PTHREAD_MUTEX_INITIALIZER,
                 abi_compat: abi::VERBS_ABI_IS_EXTENDED,
             },
@@ -364,9 +364,11 @@ unsafe fn attributes(context: *mut abi::Context) -> abi::DeviceAttr {
         fw_ver: [0; 64],
         node_guid: guid,
         sys_image_guid: guid,
-        max_mr_size: u64::from(u32::MAX),
+        // All that a program can have.
+        max_mr_size: 1 << 47,
         page_size_cap: 0xffff_f000,
-        vendor_id: 0,
+        // Nobody's, as Soft-RoCE has it: some programs take 0 for a failure.
+        vendor_id: 0xff_ffff,
         vendor_part_id: 0,
         hw_ver: 0,
         max_qp: 1 << 16,
@@ -568,7 +570,8 @@ pub unsafe extern "C" fn _ibv_query_gid_table(
     size: size_t,
 ) -> ssize_t {
     if most == 0 {
-        return 0;
+        // All of them or none.
+        return -(libc::EINVAL as ssize_t);
     }
     match _ibv_query_gid_ex(context, 1, 0, entries, flags, size) {
         0 => 1,

@@ -46,7 +46,8 @@ pub(crate) unsafe extern "C" fn create_cq_ex(
         return none(told(libc::EINVAL, "what a completion queue is made with is no parent domain"));
     }
     let cqe = c_int::try_from(it.cqe).unwrap_or(c_int::MAX);
-    let besides = Besides { has_times: it.wc_flags & TIMES != 0, domain };
+    let vector = c_int::try_from(it.comp_vector).unwrap_or(c_int::MAX);
+    let besides = Besides { has_times: it.wc_flags & TIMES != 0, vector, domain };
     completion::make(context, cqe, it.cq_context, it.channel, &besides).map_or_else(none, |cq| cq.cast())
 }
 
