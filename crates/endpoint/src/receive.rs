@@ -354,7 +354,7 @@ fn plain<'a>(bth: &BthView<'_>, packet: &'a [u8], layout: Layout, header: &mut H
     Some(payload)
 }
 
-/// Has a request for which its queue pair gives the peer no right be one that it does not take (IBTA Vol 1 §9.7.5.2, *unsupported opcode*):
+/// Has a request for which its queue pair gives the peer no right be one that it does not take, which is invalid (IBTA Vol 1 §9.7.5.2, NAK codes):
 /// it seems to go on with a WRITE that has not begun, and is answered as an invalid request. Where packets say where they go by
 /// themselves, and of unreliable connections, it bears no region's key.
 fn hold_to(rights: Access, layout: Layout, header: &mut Header) {

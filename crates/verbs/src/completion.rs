@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Completions that a queue may be asked to have room for.
@@ -94,7 +94,13 @@ pub unsafe extern "C" fn ibv_create_cq(
 
 /// Vectors among which a program can choose, as many as processors; which one it is makes no difference.
 pub(crate) fn vectors() -> c_int {
-    std::thread::available_parallelism().map_or(1, |count| c_int::try_from(count.get()).unwrap_or(c_int::MAX))
+    // What was told once holds, and to count them takes the system a while.
+    static COUNT: OnceLock<c_int> = OnceLock::new();
+    let counted = || {
+        std::thread::available_parallelism()
+            .map_or(1, |count| c_int::try_from(count.get()).unwrap_or(c_int::MAX))
+    };
+    *COUNT.get_or_init(counted)
 }
 
 /// What extended queues may have.
