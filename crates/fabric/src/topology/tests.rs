@@ -122,6 +122,11 @@ fn rails_join_gpus_of_one_place_and_scale_up_links_those_of_a_server() {
     let plain = Rails { scale_up: None, ..rails.clone() }.build().unwrap();
     assert_eq!(plain.graph.hosts, ["h0", "h1", "h2", "h3", "h4", "h5"]);
     assert_eq!(plain.graph.switches.len(), 5);
+    let of_servers = |topology: &Topology| -> Vec<String> {
+        topology.scale_up.iter().map(|place| topology.graph.switches[*place as usize].clone()).collect()
+    };
+    assert_eq!(of_servers(&topology), ["up0", "up1", "up2"]);
+    assert!(of_servers(&plain).is_empty());
     let none = Rails { spines: 0, scale_up: None, ..rails.clone() }.build().unwrap_err();
     assert_eq!(none.to_string(), "spines is 0, but must be at least 1");
     let apart = Rails { spines: 0, ..rails.clone() }.build().unwrap();
