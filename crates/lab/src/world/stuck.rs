@@ -148,9 +148,9 @@ impl Simulation<'_> {
     /// Tells of schedules that have come to no end though all that was sent has arrived and nothing is calculated, and of messages that an
     /// application would not have taken whole.
     pub(super) fn look_for_undone(&mut self) {
-        for (table, count, Longer { send, receive }) in self.fabric.nics.application.goals.longer() {
+        for (table, count, longer, [sends, receives]) in self.fabric.nics.application.goals.longer() {
             let name = &self.scenario.traffic_names[table];
-            let ((from, of, sends), (to, by, receives)) = (send, receive);
+            let Longer { send: (from, of), receive: (to, by) } = longer;
             self.warnings.push(format!(
                 "{count} of the messages of traffic {name} were longer than the receives that took them say, where MPI would cut them off with an error; they came whole. \
                  The first: rank {from}, operation {of}, `{sends}`, taken by rank {to}, operation {by}, `{receives}`; have both say one size"

@@ -71,14 +71,17 @@ const TRAFFIC: &[&str] = &[
     "kind = \"goal\", file = \"three.goal\", hosts = [{a}, {b}, {c}], overhead = {t}",
     "kind = \"goal\", file = \"three.goal\", placement = \"random\", eager = {s}, start = {t}, queue_pairs = \"tag\"",
     "kind = \"goal\", file = \"two.goal\", hosts = [{b}, {a}], calc_unit = \"3ns\"",
+    "kind = \"goal\", file = \"sums.goal\", hosts = [{a}, {b}, {c}, {d}], algorithm = \"halving-doubling\", chunks = {n}, channels = {m}, overhead = {t}",
+    "kind = \"goal\", file = \"sums.goal\", hosts = [{d}, {b}, {a}, {c}], algorithm = { all-reduce = \"tree\", all-to-all = \"pxn\" }, ranks_per_server = 2, \
+     start = {t}, chunks = {m}",
     "kind = \"rpc\", server = {a}, request = {s}, count = {n}",
     "kind = \"rpc\", server = {a}, clients = [{b}, {c}], threads = {m}, request = {s}, response = \"1KB\", window = {n}, count = 20, \
      credits = \"loosened\", processing = \"1us\"",
     "kind = \"rpc\", server = {a}, threads = {n}, request = {s}, count = 8, credits = \"session\", session_credits = {m}, rx_ring = 8, warmup = {t}",
 ];
 
-/// The schedules that tables of traffic name: a ring of three whose calculation goes on beside it, and two that exchange messages of all
-/// lengths, by number and by whoever comes first.
+/// The schedules that tables of traffic name: a ring of three whose calculation goes on beside it, two that exchange messages of all
+/// lengths, by number and by whoever comes first, and four that do collectives, all of them and in pairs, side by side and one after the other.
 pub(crate) const FILES: &[(&str, &str)] = &[
     (
         "three.goal",
@@ -92,6 +95,14 @@ pub(crate) const FILES: &[(&str, &str)] = &[
         "num_ranks 2\n\
          rank 0 {\na: send 0b to 1 tag 1\nb: send 1b to 1 tag 2\nc: send 20000b to 1 tag 3\nw: recv 1b from 1 tag -1\nx: recv 1b from -1 tag -1\nd: calc 500\nd requires w\n}\n\
          rank 1 {\na: recv 0b from 0 tag 3\nb: recv 1b from 0 tag 2\nc: recv 1b from 0 tag 1\ns: send 300b to 0 tag 7\ns requires b\nt: send 4096b to 0 tag 7\nt requires a\nt requires c\n}\n",
+    ),
+    (
+        "sums.goal",
+        "num_ranks 4\ngroup 0: 0 1\ngroup 1: 3 2\n\
+         rank 0 {\nc: calc 900\na: all-reduce 9000b group 0\na requires c\nb: all-reduce 30000b cpu 1\nd: all-to-all 7000b\nd requires a\ne: broadcast 5000b\n}\n\
+         rank 1 {\na: all-reduce 9000b group 0\nb: all-reduce 30000b\nd: all-to-all 7000b\nd requires a\ne: broadcast 5000b\ne irequires d\ns: send 3000b to 2\ns requires e\n}\n\
+         rank 2 {\na: all-gather 80b group 1\nb: all-reduce 30000b\nb requires a\nd: all-to-all 7000b\ne: broadcast 5000b\nr: recv 3000b from 1\n}\n\
+         rank 3 {\nc: calc 4000\na: all-gather 80b group 1\na requires c\nb: all-reduce 30000b\nd: all-to-all 7000b\ne: broadcast 5000b\ne requires b\n}\n",
     ),
 ];
 

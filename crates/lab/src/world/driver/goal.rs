@@ -197,12 +197,14 @@ impl Goals {
         groups.filter_map(|(table, group)| Some((table, group.as_ref()?.ranks.untaken())))
     }
 
-    /// Of each schedule with messages that were longer than their receives say, how many, and the first.
-    pub(in crate::world) fn longer(&self) -> impl Iterator<Item = (usize, u64, Longer)> {
+    /// Of each schedule with messages that were longer than their receives say, how many, and the first, with what the two operations say.
+    pub(in crate::world) fn longer(&self) -> impl Iterator<Item = (usize, u64, Longer, [String; 2])> {
         let groups = self.groups.iter().enumerate();
         groups.filter_map(|(table, group)| {
-            let (count, first) = group.as_ref()?.ranks.longer()?;
-            Some((table, count, first))
+            let ranks = &group.as_ref()?.ranks;
+            let (count, first) = ranks.longer()?;
+            let words = [first.send, first.receive].map(|(rank, it)| ranks.spec.schedule.words(rank, it));
+            Some((table, count, first, words))
         })
     }
 

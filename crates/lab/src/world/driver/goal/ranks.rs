@@ -154,11 +154,11 @@ impl State {
     }
 }
 
-/// A message and the receive that took it, though that says fewer octets: rank, number and what they do.
+/// A message and the receive that took it, though that says fewer octets: rank and operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::world) struct Longer {
-    pub(in crate::world) send: (u32, u32, Does),
-    pub(in crate::world) receive: (u32, u32, Does),
+    pub(in crate::world) send: (u32, u32),
+    pub(in crate::world) receive: (u32, u32),
 }
 
 /// All ranks of one table.
@@ -351,7 +351,7 @@ impl Ranks {
             state.told.shorter += 1;
         } else {
             state.told.longer += 1;
-            self.longer.get_or_insert(Longer { send: (from, send, sends), receive: (to, receive, receives) });
+            self.longer.get_or_insert(Longer { send: (from, send), receive: (to, receive) });
         }
     }
 

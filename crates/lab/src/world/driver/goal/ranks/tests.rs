@@ -186,7 +186,7 @@ fn what_comes_counts_for_a_cpu_and_not_what_a_receive_says() {
     let of_rank = ranks.results()[1];
     assert_eq!((of_rank.shorter, of_rank.longer), (1, 1));
     let (count, Longer { send, receive }) = ranks.longer().expect("one is longer");
-    assert_eq!((count, (send.0, send.1), (receive.0, receive.1)), (1, (0, 2), (1, 2)));
+    assert_eq!((count, send, receive), (1, (0, 2), (1, 2)));
 }
 
 #[test]
