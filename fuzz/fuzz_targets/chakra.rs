@@ -1,11 +1,10 @@
 //! Arbitrary files as Chakra traces of one to four ranks: nothing panics, and what they are imported as can be read and run.
 //!
-//! The input is a first octet, of which two bits say how many ranks there are, one that all have the same trace, and others how collectives are
-//! done; and the traces, each behind its length in two octets, of which the last needs none.
+//! The input is a first octet, of which two bits say how many ranks there are and one that all have the same trace; and the traces, each behind its length in two octets, of which the last needs none.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use roci_lab::import::chakra::{Algorithms, Options, import};
+use roci_lab::import::chakra::{Options, import};
 use roci_lab::traffic::goal::Schedule;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -41,14 +40,7 @@ fuzz_target!(|input: &[u8]| {
             None => _ = std::fs::remove_file(file),
         }
     }
-    let said = ["ring", "tree", "direct", "halving-doubling"][usize::from(kind >> 3 & 3)];
-    let options = Options {
-        algorithms: Algorithms::read(&[said.to_owned()]).expect("there is such an algorithm"),
-        chunks: Some(1 + u32::from(kind >> 5 & 1)),
-        ranks_per_server: Some(1 + u32::from(kind >> 6 & 1)),
-        channels: (kind >> 7 == 0).then_some(2),
-        ..Options::default()
-    };
+    let options = Options::default();
     let Ok(imported) = import(&folder().join("step"), &options, "step.goal") else { return };
     let schedule = Schedule::read(imported.schedule.as_bytes()).expect("what is written can be read");
     assert_eq!(schedule.ranks.len(), ranks);

@@ -164,6 +164,7 @@ fn request(choice: u8) -> Request {
         service_type: 0,
         gids: (gid(choice), gid(choice)),
         endpoints: None,
+        traffic_class: choice & 0xfc,
         layout: Layout::Standard,
         private: Private::NONE,
     }

@@ -1,10 +1,11 @@
 //! Arbitrary files as GOAL schedules, text and binary: nothing panics, a schedule has no more than its file, and what is read has queue
-//! pairs for all that is sent.
+//! pairs for all that is sent, and for its collectives.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use roci_fabric::packet::HostId;
-use roci_lab::traffic::goal::{Does, Goal, Schedule};
+use roci_lab::traffic::collective::Algorithm;
+use roci_lab::traffic::goal::{Does, Goal, How, Schedule};
 use roci_lab::traffic::spec::{Common, Op};
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
     let ranks = u16::try_from(schedule.ranks.len()).expect("as many as there may be hosts");
     let hosts = (0..ranks).map(HostId).collect();
     let common = Common { op: Op::Write, priority: None, control: None };
-    let goal = Goal::new(Arc::new(schedule), hosts, input.len() % 2 == 0, common).expect("each has a host");
+    let mut goal = Goal::new(Arc::new(schedule), hosts, input.len() % 2 == 0, common).expect("each has a host");
     let mut sent = 0;
     for (from, rank) in (0..).zip(&goal.schedule.ranks) {
         for operation in rank.operations() {
@@ -35,5 +36,20 @@ fuzz_target!(|input: &[u8]| {
             }
         }
     }
-    assert_eq!(goal.lines().iter().map(|line| line.messages).sum::<u32>(), sent);
+    assert_eq!(goal.lines().iter().map(|line| line.messages).sum::<u64>(), sent);
+    let how = How {
+        algorithms: [("all-reduce", Algorithm::Tree), ("all-to-all", Algorithm::Pxn)].into_iter().collect(),
+        per_server: 1 + input.len() as u32 % 3,
+        chunks: 2,
+        ..How::default()
+    };
+    // What is too large is refused.
+    if goal.set_how(&how).is_err() {
+        return;
+    }
+    for number in (0..).take(goal.schedule.joint.len()) {
+        let Some((_, way)) = goal.way(number) else { continue };
+        let line = way.line(0, 0);
+        assert!(goal.is_joint(line) && goal.lines()[line as usize].messages > 0, "a queue pair that carries nothing");
+    }
 });

@@ -2,7 +2,7 @@
 
 use super::{Does, GoalError, MESSAGE_MAX, Rank, Schedule};
 use crate::traffic::collective::Operation;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The first thing that is wrong.
 pub(super) fn check(schedule: &Schedule) -> Result<(), GoalError> {
@@ -81,16 +81,15 @@ fn circle(schedule: &Schedule) -> Option<GoalError> {
             release(rank, operation, &|at_begin| !is_joint || !at_begin);
         }
     }
-    let waits = |rank: u32| {
-        let of_rank = begun.iter().flatten().find(|(of, _)| *of == rank)?;
-        Some((of_rank.1, schedule.ranks[rank as usize].operations()[of_rank.1 as usize].does))
-    };
-    let rank = (0u32..).take(schedule.ranks.len()).find(|rank| waits(*rank).is_some())?;
-    let (operation, does) = waits(rank)?;
-    let Does::Collective { number, .. } = does else { return None };
-    let has_begun = |member: u32| begun[number as usize].iter().any(|(of, _)| *of == member);
-    let other = members(number).iter().copied().find(|member| !has_begun(*member))?;
-    let of_other = schedule.words(other, waits(other)?.0);
+    // Of each rank one that it has begun and others have not.
+    let waits: BTreeMap<u32, (u32, u32)> = (0u32..)
+        .zip(&begun)
+        .flat_map(|(number, of)| of.iter().map(move |&(rank, operation)| (rank, (operation, number))))
+        .collect();
+    let (&rank, &(operation, number)) = waits.first_key_value()?;
+    let has_begun: BTreeSet<u32> = begun[number as usize].iter().map(|(of, _)| *of).collect();
+    let other = members(number).iter().copied().find(|member| !has_begun.contains(member))?;
+    let of_other = schedule.words(other, waits.get(&other)?.0);
     Some(GoalError::Circle { rank, operation, does: schedule.words(rank, operation), other, of_other })
 }
 

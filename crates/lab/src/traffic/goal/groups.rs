@@ -6,6 +6,9 @@ use crate::traffic::collective::Operation;
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
+/// So many ranks all groups list at most, which take 12 octets each: a range of thousands is a few letters.
+const LISTED_MAX: usize = 1 << 22;
+
 /// Ranks that do collectives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
@@ -49,6 +52,8 @@ pub struct Joint {
 pub(super) struct Groups {
     groups: Vec<Group>,
     joint: Vec<Joint>,
+    /// Ranks of all groups of the file.
+    listed: usize,
     /// How many of each group its ranks have; of such as have none there is nothing.
     counts: HashMap<(u32, u32), usize>,
 }
@@ -87,7 +92,14 @@ impl Groups {
                     "group {next} has no ranks `{word}`; list those below {ranks_of_all} that it has, as in `0 2 4`, `0-7` or `0-56:8`"
                 ))
             })?;
-            ranks.extend((first..=last).step_by(step as usize));
+            let range = (first..last + 1).step_by(step as usize);
+            self.listed += range.len();
+            if self.listed > LISTED_MAX {
+                return Err(failed(format!(
+                    "groups list more than {LISTED_MAX} ranks together; leave out those that do nothing"
+                )));
+            }
+            ranks.extend(range);
         }
         if ranks.is_empty() {
             return Err(failed(format!("group {next} has no ranks; list them behind a colon, as in `0-7`")));
@@ -311,6 +323,13 @@ mod tests {
         };
         assert!(read(&crossed("")).is_ok() && read(&crossed("b irequires a")).is_ok());
         assert!(matches!(read(&crossed("b requires a")), Err(GoalError::Circle { .. })));
+    }
+
+    #[test]
+    fn groups_of_a_short_file_take_no_more_than_they_may() {
+        let groups: String = (0..80).map(|group| format!("group {group}: 0-65534\n")).collect();
+        let error = read(&format!("num_ranks 65535\n{groups}")).unwrap_err().to_string();
+        assert!(error.starts_with("line 66: groups list more than 4194304 ranks together"), "{error}");
     }
 
     #[test]

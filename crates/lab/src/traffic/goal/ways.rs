@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// The most octets of a collective, 1 TiB: parts of it are counted in 64 bits.
 const SIZE_MAX: u64 = 1 << 40;
+/// So many queue pairs a schedule has at most.
+const LINES_MAX: u64 = 1 << 24;
 /// As many channels as collectives may have.
 const CHANNELS_MAX: u32 = 256;
 
@@ -112,7 +114,17 @@ pub(super) fn ways(schedule: &Schedule, how: &How, lines: &mut Vec<Line>) -> Res
         let first = match ways.iter().find(alike) {
             Some(way) => way.first,
             None => {
-                let first = u32::try_from(lines.len()).unwrap_or(u32::MAX);
+                let more = u64::from(collective.schedule().edges()) * u64::from(collective.channels);
+                let first =
+                    u32::try_from(lines.len()).ok().filter(|first| u64::from(*first) + more <= LINES_MAX);
+                let first = first.ok_or_else(|| WayError {
+                    does: operation.name().to_owned(),
+                    ranks: members.len(),
+                    what: format!(
+                        "it takes {more} queue pairs, and a schedule has {LINES_MAX} at most; set another `algorithm`, or have fewer ranks"
+                    ),
+                    key: "algorithm",
+                })?;
                 add_lines(members, &collective, lines);
                 first
             }
@@ -319,6 +331,13 @@ mod tests {
         );
         let (key, error) = told("all-reduce 8b", &how(&[("all-reduce", Algorithm::Direct)], 1));
         assert!(key == "algorithm" && error.contains("has no algorithm `direct`"), "{error}");
+        let each: String = (0..5000).map(|rank| format!("rank {rank} {{\nall-to-all 8b\n}}\n")).collect();
+        let schedule = Schedule::read(format!("num_ranks 5000\n{each}").as_bytes()).expect("a schedule");
+        let hosts = (0u16..5000).map(HostId).collect();
+        let mut goal =
+            Goal::new(Arc::new(schedule), hosts, false, Common::default()).expect("a host for each");
+        let error = goal.set_how(&How::default()).expect_err("each sends to each").to_string();
+        assert!(error.contains("`all-to-all` among 5000 ranks: it takes 24995000 queue pairs"), "{error}");
         let three = "num_ranks 3\nrank 0 {\nall-reduce 8b\n}\nrank 1 {\nall-reduce 8b\n}\nrank 2 {\nall-reduce 8b\n}\n";
         let schedule = Schedule::read(three.as_bytes()).expect("a schedule");
         let hosts = (0u16..3).map(HostId).collect();
