@@ -48,18 +48,13 @@ impl Fast {
     /// Takes all links into account that flows between any two hosts may take, which have one of these controls of their `own`.
     fn take_all(&mut self, ways: &Ways, networks: &Networks, own: &BTreeSet<Option<ControlIndex>>) {
         let nics = || (0u16..).map(HostId).take(ways.nics.len());
-        let mut controls: BTreeMap<u32, BTreeSet<Option<ControlIndex>>> = BTreeMap::new();
         for nic in nics() {
-            controls.entry(ways.part(nic)).or_default().insert(networks.of_nic(nic));
-        }
-        for nic in nics() {
-            let (of_network, fastest) = (networks.of_nic(nic), ways.fastest([nic; 2]));
-            if of_network.is_some() {
-                self.take(of_network, fastest);
-            }
-            // A NIC of a network that is joined to others has flows to these, too.
-            if of_network.is_none() || controls[&ways.part(nic)].len() > 1 {
-                own.iter().for_each(|own| self.take(*own, fastest));
+            let fastest = ways.fastest([nic; 2]);
+            for control in networks.of_nic(nic) {
+                match control {
+                    Some(_) => self.take(*control, fastest),
+                    None => own.iter().for_each(|own| self.take(*own, fastest)),
+                }
             }
         }
     }

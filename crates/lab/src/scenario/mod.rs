@@ -309,7 +309,12 @@ impl Scenario {
 
     /// Of each NIC, whether data packets from there gather telemetry.
     pub(crate) fn gathers_telemetry(&self) -> Vec<bool> {
-        let told = networks::told_by_switches(&self.topology, &self.networks, &self.controls);
+        let told = networks::told_by_switches(
+            &self.topology,
+            &self.networks,
+            &self.transport.control,
+            &self.controls,
+        );
         told.into_iter().map(|told| told && self.switch.int).collect()
     }
 

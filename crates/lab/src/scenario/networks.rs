@@ -2,6 +2,7 @@
 //!
 //! Links within a server have none unless a rule says otherwise: their switches let senders wait, as credits do.
 
+use super::Scenario;
 use super::keys;
 use super::read::Table;
 use super::source::ScenarioError;
@@ -12,6 +13,7 @@ use super::transport::Control;
 use crate::traffic::{ControlIndex, Networks};
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::Topology;
+use roci_units::BitsPerSec;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule: the NICs that it is about, and what flows between two of them have; `None`: what they have elsewhere.
@@ -34,17 +36,16 @@ pub(super) fn read(
             rules.push((nics(rule, topology, names)?, Control::read(rule, reading.usual_law())?));
         }
     }
-    let mut of_nics = vec![None; topology.graph.hosts.len()];
-    for (place, (nics, _)) in rules.iter().enumerate() {
-        nics.iter().for_each(|nic| of_nics[*nic as usize] = Some(place));
-    }
-    let mut indices = Vec::new();
-    for (place, (_, control)) in rules.into_iter().enumerate() {
-        // Later rules may be about all of its NICs.
-        let control = control.filter(|_| of_nics.contains(&Some(place)));
-        indices.push(control.map(|control| reading.add_of_network(control)));
-    }
-    Ok(Networks::new(of_nics.into_iter().map(|place| indices[place?]).collect()))
+    // A later rule may be about all NICs of an earlier one, whose control nobody has then.
+    let sets: Vec<BTreeSet<u32>> = rules.iter().map(|(nics, _)| nics.clone()).collect();
+    let is_left = |place: usize| !sets[place + 1..].iter().any(|later| later.is_superset(&sets[place]));
+    let left = rules.into_iter().enumerate().filter(|(place, _)| is_left(*place));
+    let rules = left.map(|(_, (nics, control))| {
+        let is_meant = (0..).take(topology.graph.hosts.len()).map(|nic: u32| nics.contains(&nic));
+        (is_meant.collect(), control.map(|control| reading.add_of_network(control)))
+    });
+    let parts = topology.islands();
+    Ok(Networks::new(rules.collect(), &parts[..topology.graph.hosts.len()]))
 }
 
 /// The NICs that a rule is about.
@@ -100,9 +101,14 @@ fn linked(topology: &Topology, switches: &BTreeSet<u32>) -> BTreeSet<u32> {
     ends.filter(|(nic, other)| (*nic as usize) < hosts && is_meant(*other)).map(|(nic, _)| nic).collect()
 }
 
-/// Of each NIC, whether data packets from there are to gather telemetry where switches write some: not if all its flows are on a network of
-/// whose control it is known that it reads none.
-pub(crate) fn told_by_switches(topology: &Topology, networks: &Networks, controls: &[Control]) -> Vec<bool> {
+/// Of each NIC, whether data packets from there are to gather telemetry where switches write some: not on a part of the network of whose controls it is
+/// known that none reads it. Elsewhere flows have `common` or one of `controls` that is of no network.
+pub(crate) fn told_by_switches(
+    topology: &Topology,
+    networks: &Networks,
+    common: &Control,
+    controls: &[Control],
+) -> Vec<bool> {
     let nics = || (0u16..).map(HostId).take(topology.graph.hosts.len());
     if networks.is_none() {
         return nics().map(|_| true).collect();
@@ -111,13 +117,25 @@ pub(crate) fn told_by_switches(topology: &Topology, networks: &Networks, control
     let part = |nic: HostId| parts[usize::from(nic.0)];
     let mut of_parts: BTreeMap<u32, BTreeSet<Option<ControlIndex>>> = BTreeMap::new();
     for nic in nics() {
-        of_parts.entry(part(nic)).or_default().insert(networks.of_nic(nic));
+        of_parts.entry(part(nic)).or_default().extend(networks.of_nic(nic));
     }
-    let reads = |index: &Option<ControlIndex>| {
-        let control = index.and_then(|index| controls.get(index.0 as usize));
-        control.is_none_or(|control| control.is_program() || control.wants_telemetry())
+    let reads = |control: &Control| control.is_program() || control.wants_telemetry();
+    let elsewhere = || std::iter::once(common).chain(controls.iter().filter(|it| it.of_network.is_none()));
+    let any_reads = |index: &Option<ControlIndex>| match index.and_then(|it| controls.get(it.0 as usize)) {
+        Some(control) => reads(control),
+        None => elsewhere().any(reads),
     };
-    nics().map(|nic| of_parts[&part(nic)].len() > 1 || of_parts[&part(nic)].iter().any(reads)).collect()
+    nics().map(|nic| of_parts[&part(nic)].iter().any(any_reads)).collect()
+}
+
+/// The rate of the fastest NIC whose flows may have `control`, one of a network of its own.
+pub(super) fn fastest(scenario: &Scenario, control: &Control) -> Option<BitsPerSec> {
+    control.of_network?;
+    let place = scenario.controls.iter().position(|other| std::ptr::eq(other, control))?;
+    let index = Some(ControlIndex(u32::try_from(place).ok()?));
+    let rates = (0u16..).map(HostId).zip(scenario.topology.graph.host_rates());
+    let its = rates.filter(|(nic, _)| scenario.networks.of_nic(*nic).contains(&index));
+    its.map(|(_, rate)| rate).max()
 }
 
 /// What a user should know of the first network whose flows nothing slows down while its switches drop what has no room.
@@ -137,7 +155,7 @@ pub(super) fn lossy_note(
         let [nic, node] = if (link.a.0 as usize) < hosts { [link.a, link.b] } else { [link.b, link.a] };
         let nic = HostId(u16::try_from(nic.0).ok()?);
         let place = (node.0 as usize).checked_sub(hosts)?;
-        networks.of_nic(nic).filter(|index| is_plain(*index))?;
+        networks.of_nic(nic).iter().flatten().find(|index| is_plain(**index))?;
         let (name, rate) = (graph.switches.get(place)?, *fastest.get(place)?);
         let config = switch.config_of(name, rate);
         (config.pfc.is_none() && config.trim.is_none()).then(|| {
@@ -193,6 +211,9 @@ mod tests {
         let last = parse(RAILS, rules).unwrap();
         assert_eq!(control(&last, ["h0.1", "h1.1"]), None, "what they have elsewhere");
         assert_eq!(control(&last, ["h2.1", "h3.1"]).as_deref(), Some("dcqcn preset=hpcc"));
+        // Of a rule about some NICs others have what they had.
+        let one = parse(RAILS, "transport.on = [{ hosts = [\"h0\"], control = \"swift\" }]\n").unwrap();
+        assert_eq!(control(&one, ["h0.1", "h1.1"]).as_deref(), Some("none"));
         assert!(
             parse(&RAILS.replace(", scale_up = \"900Gb/s\", scale_up_delay = \"100ns\"", ""), "")
                 .unwrap()
@@ -236,6 +257,14 @@ mod tests {
             [own, None].map(|index| scenario.control(index).network.expect("fitted").round_trip);
         assert!(within < Span::from_nanos(500), "four links of 100 ns: {within}");
         assert!(elsewhere > Span::from_micros(40), "eight links of 5 us: {elsewhere}");
+    }
+
+    #[test]
+    fn a_law_that_reads_telemetry_on_one_network_has_none_gathered_on_others() {
+        let of_servers =
+            "transport = { control = \"none\", on = [{ switches = [\"up*\"], control = \"hpcc\" }] }\n";
+        let scenario = parse(RAILS, of_servers).unwrap();
+        assert_eq!(scenario.gathers_telemetry(), [[false; 4], [true; 4]].concat());
     }
 
     #[test]
@@ -287,6 +316,16 @@ mod tests {
             let told = parse(network, &format!("transport.on = [{{ {rule} }}]\n")).unwrap_err().to_string();
             assert!(told.contains(message) && told.contains(remedy), "{rule}: {told}");
         }
+    }
+
+    #[test]
+    fn a_preset_is_held_against_the_links_of_its_network() {
+        // Its steps are of 100 Gb/s, as others have here.
+        let on = "transport = { control = \"none\", on = [{ switches = [\"up*\"], control = { law = \"timely\", preset = \"swcc\" } }] }\n";
+        let scenario = parse(RAILS, on).unwrap();
+        let told: Vec<&str> =
+            scenario.notes().filter(|note| note.contains("has the steps of 100Gb/s links")).collect();
+        assert!(told.len() == 1 && told[0].contains("hosts here have 900Gb/s"), "{told:?}");
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
         .chain(together::notes(switch, transport, nic, around, used()))
         .chain(together::idle_routing(switch, graph, !faults.is_none()))
         .chain(together::unheld_reads(transport, reads))
-        .chain(presets::outgrown(used(), &scenario.topology))
+        .chain(presets::outgrown(used(), &scenario.topology, |control| networks::fastest(scenario, control)))
         .chain(fast.note(&transport.control, controls))
         .chain(networks::lossy_note(&scenario.topology, &scenario.networks, controls, switch))
         .chain(unfilled.into_iter().flatten())

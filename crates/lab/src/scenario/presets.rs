@@ -82,9 +82,13 @@ fn named<'a, I: Iterator<Item = Option<ControlIndex>>>(
 }
 
 /// What a user should know of presets among `controls` that the fastest host of `topology` has outgrown.
-pub(super) fn outgrown<'a>(controls: impl Iterator<Item = &'a Control>, topology: &Topology) -> Vec<String> {
-    let Some(rate) = topology.capacities().into_iter().max() else { return Vec::new() };
-    let of_program = |control: &Control| {
+pub(super) fn outgrown<'a>(
+    controls: impl Iterator<Item = &'a Control>,
+    topology: &Topology,
+    of_network: impl Fn(&Control) -> Option<BitsPerSec>,
+) -> Vec<String> {
+    let Some(fastest) = topology.capacities().into_iter().max() else { return Vec::new() };
+    let of_program = |control: &Control, rate: BitsPerSec| {
         let elf = control.elf()?;
         let (_, law, preset) = PROGRAMS.iter().find(|(known, ..)| *known == elf)?;
         let is_meant = |it: &&Absolute| it.law == *law && it.preset == *preset;
@@ -98,8 +102,9 @@ pub(super) fn outgrown<'a>(controls: impl Iterator<Item = &'a Control>, topology
         })
     };
     let note = |control: &Control| {
+        let rate = of_network(control).unwrap_or(fastest);
         if control.is_program() {
-            return of_program(control);
+            return of_program(control, rate);
         }
         let preset = control.preset()?;
         let is_meant = |it: &&Absolute| it.law == control.law.value && it.preset == preset;

@@ -3,33 +3,51 @@
 use super::spec::ControlIndex;
 use roci_fabric::packet::HostId;
 
-/// Of each NIC the congestion control of its network, where that has one; of most scenarios nothing.
+/// The rules of congestion control by network; most scenarios have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks {
-    of_nics: Vec<Option<ControlIndex>>,
+    /// Of each rule whether it is about each NIC, and what flows between two of those have; `None`: what they have elsewhere. A later one goes before.
+    rules: Vec<(Vec<bool>, Option<ControlIndex>)>,
+    /// Of each NIC what its flows may have.
+    of_nics: Vec<Vec<Option<ControlIndex>>>,
 }
 
 impl Networks {
-    /// Those in which the NICs have these controls.
-    pub fn new(of_nics: Vec<Option<ControlIndex>>) -> Self {
-        let is_none = of_nics.iter().all(Option::is_none);
-        Self { of_nics: if is_none { Vec::new() } else { of_nics } }
+    /// Those of these rules, where each NIC is on the part of the network that `parts` have it on.
+    pub fn new(rules: Vec<(Vec<bool>, Option<ControlIndex>)>, parts: &[u32]) -> Self {
+        if rules.iter().all(|(_, control)| control.is_none()) {
+            return Self::default();
+        }
+        let of_nic = |(nic, part): (usize, &u32)| {
+            let mut may = Vec::new();
+            for (nics, control) in rules.iter().rev().filter(|(nics, _)| nics[nic]) {
+                may.push(*control);
+                if nics.iter().zip(parts).all(|(is_meant, other)| *is_meant || other != part) {
+                    // It is about all that this one can send to.
+                    return may;
+                }
+            }
+            may.push(None);
+            may
+        };
+        let of_nics = parts.iter().enumerate().map(of_nic).collect();
+        Self { rules, of_nics }
     }
 
     /// Whether no network has a control of its own.
     pub const fn is_none(&self) -> bool {
-        self.of_nics.is_empty()
+        self.rules.is_empty()
     }
 
-    /// The control of the network of `nic`.
-    pub fn of_nic(&self, nic: HostId) -> Option<ControlIndex> {
-        self.of_nics.get(usize::from(nic.0)).copied().flatten()
+    /// What flows between `nic` and others may have: controls of its networks, and by `None` what they have anywhere.
+    pub fn of_nic(&self, nic: HostId) -> &[Option<ControlIndex>] {
+        self.of_nics.get(usize::from(nic.0)).map_or(&[None], Vec::as_slice)
     }
 
-    /// The control of a flow between `nics`, if these are on one network that has its own; others have what they have anywhere.
+    /// The control of a flow between `nics`, by the last rule that is about both; others have what they have anywhere.
     pub fn control(&self, nics: [HostId; 2]) -> Option<ControlIndex> {
-        let [from, to] = nics.map(|nic| self.of_nic(nic));
-        from.filter(|_| from == to)
+        let holds = |of: &[bool]| nics.iter().all(|nic| of.get(usize::from(nic.0)).copied().unwrap_or(false));
+        self.rules.iter().rev().find(|(of, _)| holds(of)).and_then(|(_, control)| *control)
     }
 }
 
@@ -37,13 +55,35 @@ impl Networks {
 mod tests {
     use super::*;
 
+    /// Four NICs, of which the first is on a part of its own.
+    fn networks(rules: &[(&[usize], Option<ControlIndex>)]) -> Networks {
+        let of =
+            |(nics, control): &(&[usize], _)| ((0..4).map(|nic| nics.contains(&nic)).collect(), *control);
+        Networks::new(rules.iter().map(of).collect(), &[0, 1, 1, 1])
+    }
+
+    const ONE: Option<ControlIndex> = Some(ControlIndex(0));
+    const OTHER: Option<ControlIndex> = Some(ControlIndex(1));
+
     #[test]
-    fn a_flow_has_the_control_of_a_network_that_both_its_nics_are_on() {
-        let [one, other] = [0, 1].map(|index| Some(ControlIndex(index)));
-        let networks = Networks::new(vec![None, one, one, other]);
+    fn a_flow_has_the_control_of_the_last_rule_that_is_about_both_its_nics() {
+        let networks = networks(&[(&[1, 2, 3], ONE), (&[0, 3], OTHER), (&[2, 3], OTHER)]);
         let of = |from, to| networks.control([HostId(from), HostId(to)]);
-        assert_eq!([of(1, 2), of(2, 1), of(3, 3)], [one, one, other]);
-        assert_eq!([of(0, 1), of(1, 3), of(0, 9)], [None; 3]);
-        assert!(!networks.is_none() && Networks::new(vec![None; 3]).is_none());
+        // A later rule about one end of a flow does not take that of an earlier one from it.
+        assert_eq!([of(1, 2), of(2, 1), of(1, 3)], [ONE; 3]);
+        assert_eq!([of(3, 2), of(3, 3), of(0, 3)], [OTHER; 3]);
+        assert_eq!([of(0, 1), of(0, 9)], [None; 2]);
+    }
+
+    #[test]
+    fn what_flows_of_a_nic_may_have_goes_no_further_than_a_rule_about_its_whole_part() {
+        let networks = networks(&[(&[1, 2, 3], ONE), (&[2, 3], OTHER), (&[0, 3], None)]);
+        let of = |nic| networks.of_nic(HostId(nic));
+        assert_eq!(of(0), [None], "it can send to nobody else");
+        assert_eq!(of(1), [ONE]);
+        assert_eq!(of(2), [OTHER, ONE]);
+        assert_eq!(of(3), [None, OTHER, ONE]);
+        assert!(!networks.is_none() && self::networks(&[(&[1], None)]).is_none());
+        assert_eq!(Networks::default().of_nic(HostId(2)), [None]);
     }
 }
