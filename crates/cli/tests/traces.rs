@@ -64,7 +64,7 @@ fn how_collectives_of_traces_are_done_is_the_scenario_s_to_say() {
             csv.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect();
         let labels: Vec<&str> = rows.iter().map(|row| &*row[2]).collect();
         assert_eq!(labels, ["sum_n3", "params_n4", "tokens_n5"]);
-        rows.into_iter().map(|row| (row[4].clone(), row[12].parse::<f64>().unwrap())).collect::<Vec<_>>()
+        rows.into_iter().map(|row| (row[4].clone(), row[14].parse::<f64>().unwrap())).collect::<Vec<_>>()
     };
     let usual = times("usual", &[]);
     let set = [

@@ -19,7 +19,7 @@ mod write;
 
 pub use steps::Machine;
 
-use crate::traffic::collective::{CHUNKS_MAX, Operation};
+use crate::traffic::collective::Operation;
 use crate::traffic::goal::{Goal, GoalError, How, Schedule, WayError};
 use crate::traffic::spec::Common;
 use groups::Groups;
@@ -213,26 +213,18 @@ pub fn import(prefix: &Path, options: &Options, beside: &str) -> Result<Imported
     let text = write::write(&head(&name, ranks), &traces, &joint).ok_or(ChakraError::TooLong)?;
     // What cannot be done is said now.
     let schedule = Schedule::read(text.as_bytes())?;
-    let chunks = chunks(schedule)?;
+    can_be_done(schedule)?;
     let notes = notes(&traces, &occurring);
-    let collectives = (!occurring.is_empty()).then_some(chunks);
-    let scenario = scenario(&name, ranks, collectives, &notes, Path::new(beside));
+    let scenario = scenario(&name, ranks, !occurring.is_empty(), &notes, Path::new(beside));
     Ok(Imported { schedule: text, scenario, notes })
 }
 
-/// Into how many parts the data of collectives must be cut at least, as messages may not be longer.
-fn chunks(schedule: Schedule) -> Result<u32, WayError> {
+/// Whether the collectives can be done as a scenario does them that says nothing of it.
+fn can_be_done(schedule: Schedule) -> Result<(), WayError> {
     let hosts = (0u16..).map(HostId).take(schedule.ranks.len()).collect();
     let mut goal =
         Goal::new(Arc::new(schedule), hosts, false, Common::default()).expect("each rank has a host");
-    let mut how = How::default();
-    loop {
-        match goal.set_how(&how) {
-            Ok(()) => return Ok(how.chunks),
-            Err(error) if error.key == "chunks" && how.chunks < CHUNKS_MAX => how.chunks *= 2,
-            Err(error) => return Err(error),
-        }
-    }
+    goal.set_how(&How::default())
 }
 
 /// What stands before the schedule.
@@ -265,9 +257,8 @@ fn notes(traces: &[Steps], operations: &[Operation]) -> Vec<String> {
     notes
 }
 
-/// A network for a schedule that says of none, with the name that the schedule has; `collectives` are those that it has, if any, by the chunks that
-/// they take.
-fn scenario(name: &str, ranks: u32, collectives: Option<u32>, notes: &[String], beside: &Path) -> String {
+/// A network for a schedule that says of none, with the name that the schedule has, and with the keys of `collectives` where it has some.
+fn scenario(name: &str, ranks: u32, collectives: bool, notes: &[String], beside: &Path) -> String {
     let mut text = format!(
         "# From the Chakra traces {name}.0.et to {name}.{}.et. They say nothing of a network: put yours in the place of this one.\n",
         ranks - 1
@@ -291,18 +282,14 @@ fn scenario(name: &str, ranks: u32, collectives: Option<u32>, notes: &[String], 
         ranks.div_ceil(4).max(16),
         beside.display().to_string().replace('\\', "\\\\").replace('"', "\\\"")
     );
-    if let Some(chunks) = collectives {
+    if collectives {
         text.push_str(
             "# How collectives are done, unless by rings, and all-to-alls by all at once:\n\
              # algorithm = { all-reduce = \"tree\" }\n\
              # ranks_per_server = 8\n\
-             # channels = 8\n",
+             # channels = 8\n\
+             # chunks = 4\n",
         );
-        match chunks {
-            1 => text.push_str("# chunks = 4\n"),
-            // As messages have 1 GiB at most.
-            _ => _ = writeln!(text, "chunks = {chunks}"),
-        }
     }
     text
 }

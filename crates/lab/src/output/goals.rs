@@ -162,7 +162,7 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
     Ok(())
 }
 
-const JOINT_HEADER: &str = "goal,collective,label,operation,algorithm,group,ranks,bytes,first_begin_s,last_begin_s,first_end_s,last_end_s,\
+const JOINT_HEADER: &str = "goal,collective,label,operation,algorithm,group,ranks,bytes,channels,chunks,first_begin_s,last_begin_s,first_end_s,last_end_s,\
                             time_s,algbw_bps,busbw_bps,ideal_s,over_ideal";
 
 /// Writes the collectives of all schedules of `results`.
@@ -179,7 +179,8 @@ pub fn write_joint(out: &mut impl Write, results: &Results) -> io::Result<()> {
             // That of all ranks has no number.
             let group = it.group.checked_sub(1).map_or_else(String::new, |group| group.to_string());
             write!(out, "{name},{number},{label},{operation},{algorithm},{group},{},{}", it.ranks, it.size)?;
-            let JointResult { times, .. } = it;
+            let JointResult { times, parts: (channels, chunks), .. } = it;
+            write!(out, ",{channels},{chunks}")?;
             for at in [times.first_begin, times.last_begin, times.first_end, times.last_end] {
                 match at {
                     Instant::NEVER => write!(out, ",")?,
@@ -289,6 +290,7 @@ mod tests {
             group: 1,
             ranks: 4,
             size: 1_000_000,
+            parts: (2, 4),
             first: (0, 1),
             times,
             ideal: Some(Span::from_micros(80)),
@@ -317,9 +319,9 @@ mod tests {
         assert_eq!(rows.len(), 4, "{csv}");
         assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
         assert_eq!(rows[1][..8], ["0", "0", "", "all-reduce", "ring", "0", "4", "1000000"]);
-        assert_eq!(rows[1][8..13], ["0.00001", "0.00004", "0.00005", "0.00014", "0.0001"]);
-        assert_eq!(rows[1][13..], ["80000000000", "120000000000", "0.00008", "1.25"]);
-        assert_eq!(rows[2][8..15], ["0.00013", "0.00013", "", "", "", "", ""]);
+        assert_eq!(rows[1][8..15], ["2", "4", "0.00001", "0.00004", "0.00005", "0.00014", "0.0001"]);
+        assert_eq!(rows[1][15..], ["80000000000", "120000000000", "0.00008", "1.25"]);
+        assert_eq!(rows[2][10..17], ["0.00013", "0.00013", "", "", "", "", ""]);
         assert_eq!(rows[3][3..8], ["all-reduce", "", "", "1", "1000000"]);
         let record = serde_json::to_value(GoalRecord::new(&results.goals[0], &results)).unwrap();
         let expected = serde_json::json!([

@@ -42,6 +42,8 @@ pub struct JointResult {
     pub ranks: u32,
     /// Octets of each rank's data.
     pub size: u64,
+    /// Its channels and the chunks of each; 1 where a rank does it by itself.
+    pub parts: (u32, u32),
     /// The first rank that has it, and its operation there.
     pub first: (u32, u32),
     /// When it was begun and done.

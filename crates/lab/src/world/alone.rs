@@ -122,7 +122,9 @@ impl Simulation<'_> {
             for link in &mut path.links {
                 let Does::Collective { number, .. } = link.does else { continue };
                 if link.kind == LinkKind::Collective {
-                    link.ideal = result.joint[number as usize].ideal.unwrap_or_default();
+                    // Of one that goes back to a rank that began late only the end may have been waited for.
+                    let least = result.joint[number as usize].ideal.unwrap_or_default();
+                    link.ideal = least.min(link.to.since(link.from));
                     path.ideal += link.ideal;
                 }
             }

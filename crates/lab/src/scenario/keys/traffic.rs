@@ -315,8 +315,8 @@ pub static GOAL: Section = section(
         key(
             "chunks",
             "a whole number, 1 to 16384",
-            "1",
-            "Into how many parts the data of each channel are cut that go their way by themselves.",
+            "parts of 512KiB of broadcasts and trees, else 1",
+            "Into how many parts the data of each channel are cut that go their way by themselves; fewer where there are fewer octets.",
         ),
         key(
             "ranks_per_server",

@@ -58,8 +58,8 @@ impl Reading<'_> {
         let how = How {
             algorithms: algorithms(table, &goal.schedule)?,
             channels: table.count("channels", 1..=256)?,
-            chunks: table.count("chunks", 1..=CHUNKS_MAX)?.unwrap_or(1),
-            per_server: table.count("ranks_per_server", 1..=65_535)?.or(usual).unwrap_or(1),
+            chunks: table.count("chunks", 1..=CHUNKS_MAX)?,
+            per_server: ranks_per_server(table, &goal.schedule)?.or(usual).unwrap_or(1),
         };
         goal.set_how(&how).map_err(|error| {
             let (message, remedy) = split(&error.to_string());
@@ -67,6 +67,17 @@ impl Reading<'_> {
         })?;
         Ok(Traffic::Goal(goal))
     }
+}
+
+/// How many ranks share a server, if the table says so.
+fn ranks_per_server(table: Table<'_>, schedule: &Schedule) -> Result<Option<u32>, ScenarioError> {
+    let Some(count) = table.count("ranks_per_server", 1..=65_535)? else { return Ok(None) };
+    let ranks = schedule.ranks.len();
+    if ranks.is_multiple_of(count as usize) {
+        return Ok(Some(count));
+    }
+    let message = format!("{ranks} ranks are not divided evenly into servers of {count}");
+    Err(table.refuse("ranks_per_server", message, "name a number that divides them"))
 }
 
 /// The algorithms that a table names: one for all operations that have it, or one for each.
@@ -108,6 +119,11 @@ mod tests {
         ("two.goal", "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\nrank 1 {\nrecv 8b from 0 tag 3\n}\n"),
         ("again.goal", "num_ranks 2\nrank 0 {\nsend 9b to 1 tag 3\n}\nrank 1 {\nrecv 9b from 0 tag 3\n}\n"),
         ("nine.goal", "num_ranks 9\n"),
+        (
+            "sums.goal",
+            "num_ranks 4\nrank 0 {\nall-reduce 80b\nall-to-all 80b\n}\nrank 1 {\nall-reduce 80b\nall-to-all 80b\n}\n\
+             rank 2 {\nall-reduce 80b\nall-to-all 80b\n}\nrank 3 {\nall-reduce 80b\nall-to-all 80b\n}\n",
+        ),
         ("wrong.goal", "num_ranks 2\nrank 0 {\nsend 8 to 1\n}\n"),
     ];
 
@@ -158,6 +174,43 @@ mod tests {
         let other = schedule("file = \"two.goal\"\noverhead = \"200ns\"\n");
         assert!(Arc::ptr_eq(&one, &other));
         assert!(!Arc::ptr_eq(&one, &schedule("file = \"again.goal\"\n")), "another file");
+    }
+
+    #[test]
+    fn how_collectives_are_done_is_said_once_for_all_or_for_each_operation() {
+        let algorithms = |lines: &str| {
+            let scenario =
+                read(&format!("file = \"sums.goal\"\n{lines}")).unwrap_or_else(|error| panic!("{error}"));
+            let Traffic::Goal(goal) = &scenario.traffic[0] else { panic!("a schedule") };
+            [0, 1].map(|number| goal.way(number).map(|(_, way)| way.algorithm().name()))
+        };
+        assert_eq!(algorithms(""), [Some("ring"), Some("direct")]);
+        assert_eq!(algorithms("algorithm = \"tree\""), [Some("tree"), Some("direct")]);
+        assert_eq!(algorithms("algorithm = \"pxn\""), [Some("ring"), Some("direct")], "without servers");
+        let both =
+            "algorithm = { all-reduce = \"halving-doubling\", all-to-all = \"pxn\" }\nranks_per_server = 2";
+        assert_eq!(algorithms(both), [Some("halving-doubling"), Some("pxn")]);
+        for (lines, message, remedy) in [
+            ("algorithm = \"fast\"", "there is no algorithm `fast`", "those that exist are `ring`"),
+            (
+                "algorithm = { all-reduce = \"direct\" }",
+                "there is no all-reduce `direct`",
+                "`halving-doubling` and `tree`",
+            ),
+            ("algorithm = { sum = \"ring\" }", "sum", "all-reduce"),
+            (
+                "ranks_per_server = 3",
+                "4 ranks are not divided evenly into servers of 3",
+                "name a number that divides them",
+            ),
+            ("chunks = 0", "chunks", "1 to 16384"),
+        ] {
+            let error = read(&format!("file = \"sums.goal\"\n{lines}\n")).expect_err(lines).to_string();
+            assert!(error.contains(message) && error.contains(remedy), "{lines}: {error}");
+        }
+        let error =
+            read("file = \"two.goal\"\nalgorithm = \"ring\"\n").expect_err("no collectives").to_string();
+        assert!(error.contains("no collective of the schedule has the algorithm `ring`"), "{error}");
     }
 
     #[test]

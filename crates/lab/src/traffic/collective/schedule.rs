@@ -59,7 +59,7 @@ impl Schedule {
     }
 
     /// Shards of the longest message.
-    pub(super) const fn longest(&self) -> u32 {
+    pub(crate) const fn longest(&self) -> u32 {
         match self.algorithm {
             Algorithm::HalvingDoubling => self.ranks / 2,
             Algorithm::Pxn => self.per_server,

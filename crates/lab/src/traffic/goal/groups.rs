@@ -21,7 +21,8 @@ pub struct Group {
 }
 
 impl Group {
-    fn new(ranks: Vec<u32>) -> Self {
+    /// That of these ranks, which does nothing yet.
+    pub(super) fn new(ranks: Vec<u32>) -> Self {
         let mut places: Vec<(u32, u32)> = ranks.iter().copied().zip(0..).collect();
         places.sort_unstable();
         Self { ranks, numbers: Vec::new(), places }

@@ -1,7 +1,7 @@
 //! How the collectives of a schedule are done: by the algorithms of [`crate::traffic::collective`], each kind of each group over queue pairs
 //! that all of its collectives share.
 
-use super::{Does, Joint, Line, Schedule};
+use super::{Does, Group, Joint, Line, MESSAGE_MAX, Schedule};
 use crate::traffic::collective::{Algorithm, CHUNKS_MAX, Collective, CollectiveFault, Operation};
 use crate::traffic::spec::Common;
 use roci_fabric::packet::HostId;
@@ -15,6 +15,10 @@ const LINES_MAX: u64 = 1 << 24;
 /// As many channels as collectives may have.
 const CHANNELS_MAX: u32 = 256;
 
+/// Where each rank sends on what it has received, as in broadcasts and trees, nothing overlaps unless data are cut up: into parts as NCCL's buffers
+/// have for a step, an eighth of 4 MiB.
+const PART: u64 = 512 << 10;
+
 /// What a schedule does not say of its collectives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct How {
@@ -22,15 +26,16 @@ pub struct How {
     pub algorithms: BTreeMap<&'static str, Algorithm>,
     /// Channels; `None`: rings and trees as many as ranks share a server, others one.
     pub channels: Option<u32>,
-    /// Into how many parts each channel's data are cut that go their way by themselves; at least 1.
-    pub chunks: u32,
+    /// Into how many parts each channel's data are cut that go their way by themselves; `None`: of broadcasts and trees into parts of 512 KiB, of
+    /// others into as few as messages may be long.
+    pub chunks: Option<u32>,
     /// So many ranks in a row share a server; at least 1.
     pub per_server: u32,
 }
 
 impl Default for How {
     fn default() -> Self {
-        Self { algorithms: BTreeMap::new(), channels: None, chunks: 1, per_server: 1 }
+        Self { algorithms: BTreeMap::new(), channels: None, chunks: None, per_server: 1 }
     }
 }
 
@@ -39,8 +44,11 @@ impl Default for How {
 pub struct Way {
     /// The group, a place in [`Schedule::groups`].
     pub group: u32,
-    /// Its ranks are numbers within the group.
+    /// Its ranks in the order in which the algorithm counts them, and their places.
+    members: Group,
+    /// Its ranks are places in that order. Of sizes that fill fewer it has fewer channels and chunks.
     collective: Collective,
+    chunks: Option<u32>,
     /// The queue pair of the first edge of the first channel, a place in [`Goal::lines`](super::Goal::lines).
     first: u32,
 }
@@ -62,9 +70,19 @@ impl Way {
         self.collective.operation
     }
 
-    /// The same with a size. Its ranks are numbers within the group.
+    /// Its ranks, in the order in which the algorithm counts them.
+    pub fn ranks(&self) -> &[u32] {
+        &self.members.ranks
+    }
+
+    /// The place of a rank in that order.
+    pub fn place(&self, rank: u32) -> Option<u32> {
+        self.members.place(rank)
+    }
+
+    /// The same with a size. Its ranks are places in that order.
     pub fn of_size(&self, size: u64) -> Collective {
-        Collective { size: Bytes(size), ..self.collective.clone() }
+        of_size(&self.collective, self.chunks, size)
     }
 
     /// How it does it.
@@ -78,6 +96,25 @@ impl Way {
     }
 }
 
+/// A collective of a size, in as many channels and chunks as that fills with an octet for each shard at least.
+fn of_size(of: &Collective, chunks: Option<u32>, size: u64) -> Collective {
+    let mut it = Collective { size: Bytes(size), ..of.clone() };
+    let shards = u64::from(it.schedule().shards());
+    let within = |most: u32, parts: u64| u32::try_from(parts.clamp(1, most.into())).unwrap_or(most);
+    it.channels = within(it.channels, size / shards);
+    let of_channel = size.div_ceil(it.channels.into());
+    let chunks = chunks.unwrap_or_else(|| {
+        let part = match (it.operation, it.algorithm) {
+            (Operation::Broadcast, _) | (_, Algorithm::Tree) => PART,
+            _ => MESSAGE_MAX,
+        };
+        let longest = of_channel.div_ceil(shards).saturating_mul(it.schedule().longest().into());
+        u32::try_from(longest.div_ceil(part).max(1)).unwrap_or(CHUNKS_MAX).min(CHUNKS_MAX)
+    });
+    it.chunks = within(chunks, of_channel / shards);
+    it
+}
+
 /// The ways of all collectives; `lines` get their queue pairs, with all that these carry.
 pub(super) fn ways(schedule: &Schedule, how: &How, lines: &mut Vec<Line>) -> Result<Vec<Way>, WayError> {
     // Of each kind of each group the sizes, and how many there are of each.
@@ -88,15 +125,14 @@ pub(super) fn ways(schedule: &Schedule, how: &How, lines: &mut Vec<Line>) -> Res
     }
     let mut ways: Vec<Way> = Vec::new();
     for ((group, _), (operation, sizes)) in kinds {
-        let members = &schedule.groups[group as usize].ranks;
+        let members = order(&schedule.groups[group as usize].ranks, operation, how.per_server);
         if members.len() < 2 {
             // By itself a rank has nobody to send to.
             continue;
         }
-        let mut collective = template(members, operation, how);
+        let collective = template(&members, operation, how);
         for &size in sizes.keys() {
-            collective.size = Bytes(size);
-            check(&collective).map_err(|(what, key)| WayError {
+            check(&of_size(&collective, how.chunks, size)).map_err(|(what, key)| WayError {
                 does: Does::Collective { operation, size, group, number: 0 }.to_string(),
                 ranks: members.len(),
                 what,
@@ -106,12 +142,12 @@ pub(super) fn ways(schedule: &Schedule, how: &How, lines: &mut Vec<Line>) -> Res
         // Those that have their data go the same way share queue pairs.
         let alike = |way: &&Way| {
             let broadcast = |it: &Collective| it.operation == Operation::Broadcast;
-            way.group == group
-                && way.collective.algorithm == collective.algorithm
+            way.collective.algorithm == collective.algorithm
                 && way.collective.channels == collective.channels
                 && broadcast(&way.collective) == broadcast(&collective)
         };
-        let first = match ways.iter().find(alike) {
+        let of_group = ways.iter().rev().take_while(|way| way.group == group);
+        let first = match of_group.filter(|way| way.ranks() == members).find(alike) {
             Some(way) => way.first,
             None => {
                 let more = u64::from(collective.schedule().edges()) * u64::from(collective.channels);
@@ -125,27 +161,34 @@ pub(super) fn ways(schedule: &Schedule, how: &How, lines: &mut Vec<Line>) -> Res
                     ),
                     key: "algorithm",
                 })?;
-                add_lines(members, &collective, lines);
+                add_lines(&members, &collective, lines);
                 first
             }
         };
         let edges = collective.schedule().edges() as usize;
         for (&size, &count) in &sizes {
-            collective.size = Bytes(size);
-            for (channel, lines) in (0..).zip(lines[first as usize..].chunks_mut(edges)) {
-                if channel == collective.channels {
-                    break;
-                }
-                let octets = collective.octets_by_edge(channel);
+            let one = of_size(&collective, how.chunks, size);
+            for (channel, lines) in (0..one.channels).zip(lines[first as usize..].chunks_mut(edges)) {
+                let octets = one.octets_by_edge(channel);
                 for ((edge, line), octets) in (0..).zip(lines).zip(octets) {
-                    let longest = collective.message_sizes(edge).1;
-                    line.add(collective.messages(edge) * count, octets.saturating_mul(count), longest);
+                    let longest = one.message_sizes(edge).1;
+                    line.add(one.messages(edge) * count, octets.saturating_mul(count), longest);
                 }
             }
         }
-        ways.push(Way { group, collective, first });
+        ways.push(Way { group, members: Group::new(members), collective, chunks: how.chunks, first });
     }
     Ok(ways)
+}
+
+/// The order in which algorithms count a group's ranks: that of the list, but where several share a server those of one server come together, except in
+/// a broadcast, which begins at the first of the list and knows no servers.
+fn order(ranks: &[u32], operation: Operation, per_server: u32) -> Vec<u32> {
+    let mut order = ranks.to_vec();
+    if per_server > 1 && operation != Operation::Broadcast {
+        order.sort_unstable();
+    }
+    order
 }
 
 /// A kind of collectives of `members`, of no size yet.
@@ -164,7 +207,7 @@ fn template(members: &[u32], operation: Operation, how: &How) -> Collective {
         shuffled: false,
         size: Bytes(0),
         channels: 1,
-        chunks: how.chunks.clamp(1, CHUNKS_MAX),
+        chunks: 1,
         iterations: 1,
         gap: Span::ZERO,
         start: Instant::ZERO,
@@ -186,7 +229,6 @@ fn template(members: &[u32], operation: Operation, how: &How) -> Collective {
 fn on_each_server(members: &[u32], per_server: u32) -> u32 {
     let mut together = members.chunk_by(|a, b| a / per_server == b / per_server).map(<[u32]>::len);
     let first = together.next().unwrap_or(1);
-    // A server's members that do not stand together would be taken for those of two servers, which is no harm.
     if together.all(|other| other == first) { u32::try_from(first).unwrap_or(1) } else { 1 }
 }
 
@@ -282,14 +324,15 @@ mod tests {
         for (name, algorithms) in Operation::ALL.map(|it| (it.name(), it.algorithms())) {
             for &algorithm in algorithms {
                 let mut goal = goal(&format!("{name} 1003b\n{name} 7b"));
-                let how = How { chunks: 3, channels: Some(2), ..how(&[(name, algorithm)], 2) };
+                let how = How { chunks: Some(3), channels: Some(2), ..how(&[(name, algorithm)], 2) };
                 goal.set_how(&how).expect("it can be done");
                 let mut sent = vec![(0, 0); goal.lines().len()];
+                // Of seven octets there are fewer channels and chunks.
                 for (number, size) in [(0, 1003), (1, 7)] {
                     let (_, way) = goal.way(number).expect("a way");
                     let one = way.of_size(size);
                     let steps = one.schedule();
-                    for (channel, rank, step) in (0..2)
+                    for (channel, rank, step) in (0..one.channels)
                         .flat_map(|channel| (0..8).map(move |rank| (channel, rank)))
                         .flat_map(|(channel, rank)| (0..steps.steps()).map(move |step| (channel, rank, step)))
                     {
@@ -298,7 +341,7 @@ mod tests {
                         };
                         let line = way.line(channel, message.edge);
                         assert_eq!(goal.lines()[line as usize].from, rank);
-                        for chunk in 0..3 {
+                        for chunk in 0..one.chunks {
                             let sent = &mut sent[line as usize];
                             *sent = (sent.0 + 1, sent.1 + one.octets(channel, chunk, &message));
                         }
@@ -308,6 +351,48 @@ mod tests {
                 assert_eq!(carried, sent, "{name} by {algorithm:?}");
             }
         }
+    }
+
+    #[test]
+    fn data_are_cut_up_where_ranks_send_on_what_they_have_and_no_smaller_than_they_are() {
+        let parts = |lines: &str, how: &How, size: u64| {
+            let mut goal = goal(&format!("{lines} {size}b"));
+            goal.set_how(how).expect("it can be done");
+            let one = goal.way(0).expect("a way").1.of_size(size);
+            (one.channels, one.chunks)
+        };
+        let usual = How::default();
+        assert_eq!(parts("broadcast", &usual, 10 << 20), (1, 20));
+        assert_eq!(parts("all-reduce", &usual, 10 << 20), (1, 1));
+        // Half of the data for each of two trees.
+        assert_eq!(parts("all-reduce", &how(&[("all-reduce", Algorithm::Tree)], 1), 10 << 20), (1, 10));
+        assert_eq!(parts("all-reduce", &usual, 1 << 34), (1, 2), "messages of 1 GiB");
+        let many = How { channels: Some(4), chunks: Some(16), ..How::default() };
+        assert_eq!(parts("all-reduce", &many, 1 << 20), (4, 16));
+        assert_eq!(parts("all-reduce", &many, 100), (4, 3));
+        assert_eq!(parts("all-reduce", &many, 8), (1, 1));
+        assert_eq!(parts("all-reduce", &many, 0), (1, 1));
+    }
+
+    #[test]
+    fn ranks_of_one_server_come_together_in_whichever_order_a_group_lists_them() {
+        let text = |list: &str| {
+            let blocks: String = (0..8)
+                .map(|rank| format!("rank {rank} {{\nall-reduce 80b group 0\nbroadcast 8b group 0\n}}\n"))
+                .collect();
+            format!("num_ranks 8\ngroup 0: {list}\n{blocks}")
+        };
+        let order = |list: &str, per_server| {
+            let schedule = Schedule::read(text(list).as_bytes()).expect("a schedule");
+            let hosts = (0u16..8).map(HostId).collect();
+            let mut goal =
+                Goal::new(Arc::new(schedule), hosts, false, Common::default()).expect("a host for each");
+            goal.set_how(&how(&[], per_server)).expect("it can be done");
+            [0, 1].map(|number| goal.way(number).expect("a way").1.ranks().to_vec())
+        };
+        let (listed, sorted) = (vec![0, 4, 1, 5, 2, 6, 3, 7], (0..8).collect::<Vec<_>>());
+        assert_eq!(order("0 4 1 5 2 6 3 7", 4), [sorted, listed.clone()]);
+        assert_eq!(order("0 4 1 5 2 6 3 7", 1), [listed.clone(), listed]);
     }
 
     #[test]
@@ -323,7 +408,8 @@ mod tests {
                 && error.contains("1TiB is the most"),
             "{error}"
         );
-        let (key, error) = told("all-reduce 17179869184b", &How::default());
+        let whole = How { chunks: Some(1), ..How::default() };
+        let (key, error) = told("all-reduce 17179869184b", &whole);
         assert_eq!(key, "chunks");
         assert!(
             error.contains("messages of 2GiB, and 1GiB is the most; set `chunks` to 2 or more"),

@@ -294,6 +294,10 @@ impl Ranks {
     /// A message has been acknowledged.
     pub(super) fn acknowledged(&mut self, now: Instant, line: u32, id: u32) {
         if self.spec.is_joint(line) {
+            if let Some(done) = self.courses.acknowledged(now, &self.spec, id) {
+                self.take_part(now, done);
+                self.go_on(now, done.rank);
+            }
             return;
         }
         let rank = self.spec.lines()[line as usize].from;
@@ -554,6 +558,10 @@ impl Ranks {
             group: it.group,
             ranks: u32::try_from(groups[it.group as usize].ranks.len()).unwrap_or(u32::MAX),
             size: it.size,
+            parts: self.spec.way(number).map_or((1, 1), |(_, way)| {
+                let one = way.of_size(it.size);
+                (one.channels, one.chunks)
+            }),
             first: it.first,
             times: *times,
             ideal: None,

@@ -250,6 +250,18 @@ fn a_rank_by_itself_is_done_at_once_and_a_broadcast_s_root_before_the_others() {
 }
 
 #[test]
+fn a_rank_waits_for_its_own_long_messages_of_a_collective_to_be_acknowledged() {
+    let mut cast = after_calculation([0; 4], "b: broadcast 8b\nx: calc 5 cpu 1\nx requires b");
+    cast.eager = Bytes(7);
+    let ranks = run(&cast, ns(100));
+    // The last has nothing to send.
+    assert_eq!([0, 1, 2, 3].map(|rank| done(&ranks, rank, 1)), [at(200), at(300), at(400), at(300)]);
+    assert_eq!((ranks.undone, ranks.courses.running.len()), (0, 0));
+    let path = ranks.critical_path().unwrap();
+    assert_eq!((path.computed, path.collectives, path.links[0].rank), (ns(5), ns(400), 0));
+}
+
+#[test]
 fn ranks_that_wait_in_a_collective_are_named() {
     // Rank 1 waits for a message that rank 0 sends when all have begun.
     let text = "num_ranks 2\nrank 0 {\na: all-reduce 8b\ns: send 8b to 1\ns requires a\n}\n\
