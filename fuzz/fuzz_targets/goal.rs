@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
     let how = How {
         algorithms: [("all-reduce", Algorithm::Tree), ("all-to-all", Algorithm::Pxn)].into_iter().collect(),
         per_server: 1 + input.len() as u32 % 3,
-        chunks: 2,
+        chunks: Some(2),
         ..How::default()
     };
     // What is too large is refused.
