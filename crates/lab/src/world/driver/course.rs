@@ -2,6 +2,7 @@
 //! come.
 
 use crate::traffic::collective::{Collective, Schedule};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A message of a collective.
@@ -41,8 +42,8 @@ pub(super) struct Course {
     received: Vec<u32>,
     /// Whether each rank has begun.
     begun: Vec<bool>,
-    /// What has come to ranks before they had begun.
-    early: Vec<(u32, Part)>,
+    /// What has come to ranks before they had begun, by rank.
+    early: BTreeMap<u32, Vec<Part>>,
     /// How many ranks are not done.
     open: usize,
 }
@@ -57,7 +58,7 @@ impl Course {
             missing: vec![0; ranks],
             received: vec![0; ranks * parts * schedule.kept() as usize],
             begun: vec![false; ranks],
-            early: Vec::new(),
+            early: BTreeMap::new(),
             open: 0,
             schedule,
             spec,
@@ -109,14 +110,9 @@ impl Course {
                 }
             }
         }
-        let mut early = std::mem::take(&mut self.early);
-        early.retain(|&(at, part)| {
-            if at == rank {
-                self.follow(rank, part, posts);
-            }
-            at != rank
-        });
-        self.early = early;
+        for part in self.early.remove(&rank).unwrap_or_default() {
+            self.follow(rank, part, posts);
+        }
         let is_done = self.missing[rank as usize] == 0;
         self.open -= usize::from(is_done);
         is_done
@@ -129,7 +125,7 @@ impl Course {
         *missing -= 1;
         let has_all = *missing == 0;
         if !self.begun[rank as usize] {
-            self.early.push((rank, part));
+            self.early.entry(rank).or_default().push(part);
             return Came { rank, is_done: false };
         }
         self.follow(rank, part, posts);
