@@ -17,7 +17,7 @@ mod tables;
 pub use asked::{Asked, Kept, asked, kept};
 pub use collectives::CollectiveSum;
 pub use differences::Difference;
-pub use goals::GoalSum;
+pub use goals::{GoalSum, JointSum};
 pub use left_out::{Alike, LeftOut};
 pub use names::{Names, in_one_line};
 pub use priorities::{PriorityDifference, PriorityMetric, PrioritySum, PriorityValues};

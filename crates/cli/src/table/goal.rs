@@ -58,11 +58,7 @@ fn collectives(results: &Results) -> String {
                 it.operation.name().to_owned(),
                 or_dash(it.algorithm.map(|algorithm| algorithm.name().to_owned())),
                 it.ranks.to_string(),
-                if it.done == it.count {
-                    it.count.to_string()
-                } else {
-                    format!("{} of {}", it.done, it.count)
-                },
+                done_of(it.done, it.count),
                 size(it.bytes),
                 or_dash(it.late_mean().map(time)),
                 or_dash(it.time_mean().map(time)),
@@ -106,7 +102,36 @@ pub(super) fn side_by_side(names: &Names<'_>, sums: &[GoalSum<'_>]) -> String {
             of_seeds(sum.over_links.as_ref(), number),
         ]));
     }
-    format!("\n{}", fit::fitted(&table, first.len()))
+    format!("\n{}{}", fit::fitted(&table, first.len()), collectives_side_by_side(names, sums))
+}
+
+/// Their collectives by kind; nothing where there is none.
+fn collectives_side_by_side(names: &Names<'_>, sums: &[GoalSum<'_>]) -> String {
+    // Runs of several seeds have several times the octets.
+    let columns: Vec<&str> = KINDS[1..].iter().copied().filter(|column| *column != "octets").collect();
+    let first: Vec<&str> = names.headings(&columns).into_iter().chain(["schedule"]).collect();
+    let mut table = table(&first.iter().chain(&columns).copied().collect::<Vec<_>>());
+    for sum in sums {
+        for it in &sum.joint {
+            let first = names.of(sum.label).into_iter().chain([sum.name]).map(str::to_owned);
+            table.add_row(first.chain([
+                it.operation.name().to_owned(),
+                or_dash(it.algorithm.map(|algorithm| algorithm.name().to_owned())),
+                it.ranks.to_string(),
+                done_of(it.done, it.count),
+                of_seeds(it.late.as_ref(), time),
+                of_seeds(it.time.as_ref(), time),
+                of_seeds(it.bus_bps.as_ref(), rate),
+                of_seeds(it.over_ideal.as_ref(), number),
+            ]));
+        }
+    }
+    if table.is_empty() { String::new() } else { format!("\n{}", fit::fitted(&table, first.len())) }
+}
+
+/// How many of so many are done.
+fn done_of(done: usize, count: usize) -> String {
+    if done == count { count.to_string() } else { format!("{done} of {count}") }
 }
 
 const SIDE_BY_SIDE: [&str; 7] =
@@ -140,7 +165,9 @@ fn row(it: &GoalResult, results: &Results) -> Vec<String> {
 mod tests {
     use super::super::fixture::results;
     use super::*;
-    use roci_lab::results::TrafficResult;
+    use roci_lab::results::{JointResult, JointTimes, TrafficResult};
+    use roci_lab::traffic::Algorithm;
+    use roci_lab::traffic::collective::Operation;
     use roci_units::{Instant, Span};
     use std::sync::Arc;
 
@@ -194,6 +221,27 @@ mod tests {
         }
         let less = "step takes 80.00 us by the links of NICs alone, one message after the other (it took 1.250 of that), 70.00 us where each";
         assert!(text.contains(less), "{text}");
+        assert!(!text.contains("collectives  algorithm"), "there are none: {text}");
+        let mut times =
+            JointTimes { last_begin: at(10), last_end: at(50), begun: 2, done: 2, ..JointTimes::default() };
+        times.first_begin = at(4);
+        let sum = JointResult {
+            operation: Operation::AllReduce,
+            algorithm: Some(Algorithm::Ring),
+            group: 0,
+            ranks: 2,
+            size: 1_000_000,
+            parts: (1, 1),
+            first: (0, 0),
+            times,
+            ideal: Some(Span::from_micros(20)),
+        };
+        one.goals[0].joint = vec![sum, JointResult { times: JointTimes::default(), ..sum }];
+        let text = tables(&one);
+        let line = text.lines().find(|line| line.contains("all-reduce")).expect("a line");
+        for part in ["ring", "1 of 2", "1.000 MB", "6.000 us", "40.00 us", "200.0 Gb/s", "2.000"] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
         one.goals[0].path = None;
         one.goals[0].replays = None;
         one.goals[0].ranks[1].undone = 2;

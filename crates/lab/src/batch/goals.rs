@@ -2,10 +2,12 @@
 
 use super::Group;
 use crate::figures::statistics::Estimate;
-use crate::results::{CriticalPath, GoalResult, Results};
+use crate::results::{CriticalPath, GoalResult, JointKind, Results};
+use crate::traffic::Algorithm;
+use crate::traffic::collective::Operation;
 
 /// What a schedule came to in one configuration, over its seeds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct GoalSum<'a> {
     /// The configuration.
     pub label: &'a str,
@@ -27,6 +29,31 @@ pub struct GoalSum<'a> {
     pub over_ideal: Option<Estimate>,
     /// The time over that on a fabric that holds nothing up.
     pub over_links: Option<Estimate>,
+    /// Its collectives, by what they do, how, and among how many ranks.
+    pub joint: Vec<JointSum>,
+}
+
+/// What the collectives of one kind of a schedule came to in one configuration, over its seeds; `None` where a seed has done none of them.
+#[derive(Clone, Copy, Debug)]
+pub struct JointSum {
+    /// What they do.
+    pub operation: Operation,
+    /// How; `None` where ranks do it by themselves.
+    pub algorithm: Option<Algorithm>,
+    /// How many ranks take part in each.
+    pub ranks: u32,
+    /// How many there are in all runs,
+    pub count: usize,
+    /// and how many of them are done.
+    pub done: usize,
+    /// How long they waited for their last rank, in seconds.
+    pub late: Option<Estimate>,
+    /// How long they took then, in seconds.
+    pub time: Option<Estimate>,
+    /// Their bus bandwidth.
+    pub bus_bps: Option<Estimate>,
+    /// Their times over what they take at least.
+    pub over_ideal: Option<Estimate>,
 }
 
 impl Group {
@@ -59,5 +86,29 @@ fn sum<'a>(label: &'a str, place: usize, alike: &[&'a Results]) -> GoalSum<'a> {
         messages: estimate(&|path| Some(path.on_the_way().as_secs_f64())),
         over_ideal: estimate(&CriticalPath::over_ideal),
         over_links: of_each(&GoalResult::over_links),
+        joint: each().next().map_or_else(Vec::new, |first| {
+            let others: Vec<Vec<JointKind>> = each().map(GoalResult::joint_kinds).collect();
+            first.joint_kinds().iter().map(|kind| joint_sum(kind, &others)).collect()
+        }),
+    }
+}
+
+/// Of the kind that `first` is of, in each of `seeds`.
+fn joint_sum(first: &JointKind, seeds: &[Vec<JointKind>]) -> JointSum {
+    let key = |kind: &JointKind| (kind.operation, kind.algorithm, kind.ranks);
+    let of_seeds = || seeds.iter().map(|kinds| kinds.iter().find(|kind| key(kind) == key(first)));
+    let estimate = |value: fn(&JointKind) -> Option<f64>| {
+        Estimate::of(&of_seeds().map(|kind| value(kind?)).collect::<Option<Vec<f64>>>()?)
+    };
+    JointSum {
+        operation: first.operation,
+        algorithm: first.algorithm,
+        ranks: first.ranks,
+        count: of_seeds().flatten().map(|kind| kind.count).sum(),
+        done: of_seeds().flatten().map(|kind| kind.done).sum(),
+        late: estimate(JointKind::late_mean),
+        time: estimate(JointKind::time_mean),
+        bus_bps: estimate(JointKind::bus_bps),
+        over_ideal: estimate(JointKind::over_ideal),
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::output::test_results::{
-    sample, two_tables, with_collective, with_goal, with_priorities, with_rpc,
+    sample, two_tables, with_collective, with_goal, with_joint, with_priorities, with_rpc,
 };
 use roci_units::Instant;
 
@@ -402,6 +402,25 @@ fn differences_are_told_of_each_collective_schedule_and_table_of_requests() {
     assert_eq!(mean(1, TableMetric::Request), None);
     let others = results.map(|it| Results { goals: Vec::new(), collectives: Vec::new(), ..it });
     assert!(group.differences_of_tables(&others).is_empty(), "flows have none");
+}
+
+#[test]
+fn collectives_of_a_schedule_have_means_over_seeds_by_kind() {
+    let file = File::new("joint");
+    let group = Group::of_sweep(&file.0, &[], &set(&[("nic.mtu", "4096")]), &[1, 2]).unwrap();
+    let run = |seed, longer| {
+        let mut results = Results { seed, ..with_joint() };
+        results.goals[0].joint[0].times.last_end += roci_units::Span::from_micros(longer);
+        results
+    };
+    let results = [run(1, 0), run(2, 20)];
+    let sums = group.sums_of_goals(&results);
+    let [sum] = &sums[..] else { panic!("one configuration") };
+    let [sums, alone] = sum.joint[..] else { panic!("two kinds") };
+    assert_eq!((sums.operation.name(), sums.ranks, sums.count, sums.done), ("all-reduce", 4, 4, 2));
+    assert_eq!(sums.time.map(|it| (it.mean * 1e6).round()), Some(110.0));
+    assert_eq!(sums.over_ideal.map(|it| (it.mean * 1e3).round()), Some(1375.0));
+    assert_eq!((alone.algorithm, alone.count, alone.bus_bps.is_none()), (None, 2, true));
 }
 
 #[test]

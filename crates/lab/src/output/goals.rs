@@ -234,10 +234,8 @@ pub fn write_critical(out: &mut impl Write, results: &Results) -> io::Result<()>
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_results::with_goal;
+    use super::super::test_results::{with_goal, with_joint};
     use super::*;
-    use crate::results::JointTimes;
-    use crate::traffic::collective::Operation;
 
     #[test]
     fn each_rank_has_a_line_with_as_many_fields_as_there_are_columns() {
@@ -274,39 +272,6 @@ mod tests {
         ];
         assert_eq!(rows[3], message);
         assert_eq!(rows[4][3..], ["calculation", "1", "s1", "1", "", "calc 30000", "", ""]);
-    }
-
-    /// Two sums of four ranks, of which one is done, and what a rank does by itself.
-    fn with_joint() -> Results {
-        let at = |micros| Instant::ZERO + Span::from_micros(micros);
-        let mut times = JointTimes::default();
-        for (begin, end) in [(10, 50), (20, 60), (30, 80), (40, 140)] {
-            times.begin(at(begin));
-            times.end(at(end));
-        }
-        let done = JointResult {
-            operation: Operation::AllReduce,
-            algorithm: Some(Algorithm::Ring),
-            group: 1,
-            ranks: 4,
-            size: 1_000_000,
-            parts: (2, 4),
-            first: (0, 1),
-            times,
-            ideal: Some(Span::from_micros(80)),
-        };
-        let mut begun = JointTimes::default();
-        begun.begin(at(130));
-        let mut alone = JointTimes::default();
-        alone.begin(at(5));
-        alone.end(at(5));
-        let mut results = with_goal();
-        results.goals[0].joint = vec![
-            done,
-            JointResult { times: begun, ..done },
-            JointResult { group: 0, ranks: 1, algorithm: None, times: alone, ideal: None, ..done },
-        ];
-        results
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use crate::results::series::{FlowSample, QueueSample, Series};
 use crate::results::{
     CollectiveResult, CriticalPath, Effect, FaultResult, FlowName, FlowResult, FlowStatus, GoalRank,
-    GoalResult, HostFigures, HostResult, IdleTimes, Iteration, LinkKind, LinkResult, MachineResult,
-    MachineSample, Op, Outcome, PathLink, PriorityResult, Replays, Results, RpcResult, RuleResult, SlowStep,
-    SwitchResult, Times, TrafficResult,
+    GoalResult, HostFigures, HostResult, IdleTimes, Iteration, JointResult, JointTimes, LinkKind, LinkResult,
+    MachineResult, MachineSample, Op, Outcome, PathLink, PriorityResult, Replays, Results, RpcResult,
+    RuleResult, SlowStep, SwitchResult, Times, TrafficResult,
 };
 use crate::traffic::goal::Does;
 use crate::traffic::{Algorithm, Operation};
@@ -215,6 +215,39 @@ pub(crate) fn with_goal() -> Results {
         failed: false,
     };
     Results { goals: vec![one], ..sample() }
+}
+
+/// The same with collectives: two sums of four ranks, of which one is done, and one that a rank does by itself.
+pub(crate) fn with_joint() -> Results {
+    let at = |micros| Instant::ZERO + Span::from_micros(micros);
+    let mut times = JointTimes::default();
+    for (begin, end) in [(10, 50), (20, 60), (30, 80), (40, 140)] {
+        times.begin(at(begin));
+        times.end(at(end));
+    }
+    let done = JointResult {
+        operation: Operation::AllReduce,
+        algorithm: Some(Algorithm::Ring),
+        group: 1,
+        ranks: 4,
+        size: 1_000_000,
+        parts: (2, 4),
+        first: (0, 1),
+        times,
+        ideal: Some(Span::from_micros(80)),
+    };
+    let mut begun = JointTimes::default();
+    begun.begin(at(130));
+    let mut alone = JointTimes::default();
+    alone.begin(at(5));
+    alone.end(at(5));
+    let mut results = with_goal();
+    results.goals[0].joint = vec![
+        done,
+        JointResult { times: begun, ..done },
+        JointResult { group: 0, ranks: 1, algorithm: None, times: alone, ideal: None, ..done },
+    ];
+    results
 }
 
 /// The same with a table of `[[faults.on]]`.
