@@ -20,18 +20,24 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Runs a server, and a client until it finds the server there.
-fn both(server: &[&str], client: &[&str]) -> [Output; 2] {
-    let mut far = roci(server).spawn().unwrap();
-    let mut near = ended(roci(client).spawn().unwrap(), "the client");
+/// Runs a client until it finds its server there.
+fn client(arguments: &[&str]) -> Output {
+    let mut near = ended(roci(arguments).spawn().unwrap(), "the client");
     for _ in 0..100 {
         let is_early = text(&near).contains("cannot connect") || text(&near).contains("rejected");
         if !is_early {
             break;
         }
         std::thread::sleep(Duration::from_millis(100));
-        near = ended(roci(client).spawn().unwrap(), "the client");
+        near = ended(roci(arguments).spawn().unwrap(), "the client");
     }
+    near
+}
+
+/// Runs a server and a client.
+fn both(server: &[&str], arguments: &[&str]) -> [Output; 2] {
+    let mut far = roci(server).spawn().unwrap();
+    let near = client(arguments);
     if !near.status.success() {
         far.kill().unwrap();
     }
@@ -130,8 +136,7 @@ fn a_limit_that_is_missed_ends_a_test_with_1_and_one_figure_is_printed_alone() {
     let options = ["perf", "write-bw", "-n", "50", "--report_gbits", "-p", "19549"];
     let run = |more: &[&str]| {
         let far = roci(&[&options[..], &["-d", "127.0.0.77"]].concat()).spawn().unwrap();
-        let near = roci(&[&options[..], more, &["127.0.0.77"]].concat()).spawn().unwrap();
-        let near = ended(near, "the client");
+        let near = client(&[&options[..], more, &["127.0.0.77"]].concat());
         assert!(ended(far, "the server").status.success());
         near
     };
