@@ -128,6 +128,9 @@ struct Ports {
     devices: Vec<Ethernet>,
     /// Until when each is left alone.
     down: Vec<Instant>,
+    /// By port, the error by which its device told that it was down, until a frame comes from there, and when it is looked for next: the system does not
+    /// tell again when one that is down goes.
+    doubted: Vec<Option<(io::Error, Instant)>>,
     untaken: Vec<u64>,
     missed: Vec<u64>,
     gone: Vec<bool>,
@@ -146,8 +149,19 @@ impl Ports {
     }
 
     /// What came of reading from the device at `place`, which failed with `error`.
-    fn failed(&mut self, place: usize, error: &io::Error, now: Instant, watch: &dyn Watch) {
+    fn failed(&mut self, place: usize, error: io::Error, now: Instant, watch: &dyn Watch) {
         self.down[place] = now + DOWN;
+        self.doubted[place] = Some((error, now));
+        self.look_for(place, now, watch);
+    }
+
+    /// Looks whether the device at `place` is there still, if that is in doubt.
+    fn look_for(&mut self, place: usize, now: Instant, watch: &dyn Watch) {
+        let Some((error, next)) = &mut self.doubted[place] else { return };
+        if *next > now {
+            return;
+        }
+        *next = now + DOWN;
         if self.devices[place].is_gone(error) {
             self.down[place] = Instant::NEVER;
             self.gone[place] = true;
@@ -206,6 +220,7 @@ pub fn serve(
         down: vec![Instant::ZERO; devices.len()],
         untaken: vec![0; devices.len()],
         missed: vec![0; devices.len()],
+        doubted: devices.iter().map(|_| None).collect(),
         gone: vec![false; devices.len()],
         devices,
         passed: Instant::ZERO,
@@ -269,6 +284,7 @@ fn take_in(
         if state.down[place] > now {
             continue;
         }
+        state.look_for(place, now, watch);
         let mut last = state.passed;
         for turn in 0..=TURN {
             if turn == TURN {
@@ -279,6 +295,7 @@ fn take_in(
             }
             match state.devices[place].read(buffer) {
                 Ok(Read::Frame(length, came)) => {
+                    state.doubted[place] = None;
                     // Whoever sets the system's clock moves no frame before those that have been dealt with.
                     last = last.max(came_at(came, now, wall, || clock.now()));
                     bridge.send(port, &buffer[..length], last);
@@ -286,7 +303,7 @@ fn take_in(
                 Ok(Read::Unfinished) => bridge.refuse(port),
                 Ok(Read::Nothing) => break,
                 Err(error) => {
-                    state.failed(place, &error, now, watch);
+                    state.failed(place, error, now, watch);
                     break;
                 }
             }
