@@ -53,7 +53,8 @@ fn the_tests_of_perftest_run_against_themselves() {
         ("127.0.0.91", "ib_write_lat -n 200"),
         ("127.0.0.92", "ib_send_bw -n 500 -e"),
         ("127.0.0.93", "ib_send_bw -n 500 --use-srq"),
-        ("127.0.0.104", "ib_send_bw -n 500 -c UD --use-srq"),
+        // As many as a socket buffer has room for that the process may not enlarge: datagrams that find none are lost.
+        ("127.0.0.104", "ib_send_bw -n 40 -c UD --use-srq"),
         ("127.0.0.94", "ib_send_lat -n 200 -s 4096"),
         ("127.0.0.95", "ib_read_bw -n 500"),
         ("127.0.0.96", "ib_atomic_bw -n 500"),
