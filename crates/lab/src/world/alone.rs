@@ -105,7 +105,15 @@ impl Simulation<'_> {
                 ));
             }
         }
-        for result in &mut results {
+        self.note_least_of_collectives(&mut results);
+        results
+    }
+
+    /// Notes how long the collectives of schedules take at least, and those of critical paths with them.
+    fn note_least_of_collectives(&mut self, results: &mut [GoalResult]) {
+        let Fabric { net, nics } = &self.fabric;
+        let driver = &nics.application;
+        for result in results {
             let Traffic::Goal(spec) = &self.scenario.traffic[result.table] else { continue };
             let ends = driver.goals.ends(result.table);
             // Those of one kind of a group and of one size take the same.
@@ -129,7 +137,6 @@ impl Simulation<'_> {
                 }
             }
         }
-        results
     }
 }
 
