@@ -1,5 +1,6 @@
 //! GOAL schedules: how long they take on an idle network, what their time goes into, and that each ends in words where it cannot in time.
 
+use roci_lab::results::goal::LinkKind;
 use roci_lab::results::{FlowStatus, GoalResult, Results};
 use roci_lab::run::{Go, Progress, RunError, World};
 use roci_lab::scenario::Scenario;
@@ -62,6 +63,18 @@ const FILES: &[(&str, &str)] = &[
          rank 1 {\nc: calc 3000\na: all-reduce 100000b group 0\na requires c\nb: all-reduce 400000b\nb requires a\n}\n\
          rank 2 {\nc: calc 5000\na: all-reduce 100000b group 1\na requires c\nb: all-reduce 400000b\nb requires a\n}\n\
          rank 3 {\nc: calc 9000\na: all-reduce 100000b group 1\na requires c\nb: all-reduce 400000b\nb requires a\n}\n",
+    ),
+    // Three send on what the first has, and the third begins a millisecond after the others; then the same while it sends something else.
+    (
+        "late.goal",
+        "num_ranks 4\nrank 0 {\nbroadcast 400000b\n}\nrank 1 {\nbroadcast 400000b\n}\nrank 3 {\nbroadcast 400000b\n}\n\
+         rank 2 {\nc: calc 1000000\na: broadcast 400000b\na requires c\n}\n",
+    ),
+    (
+        "disturbed.goal",
+        "num_ranks 4\nrank 0 {\nbroadcast 400000b\nrecv 200000b from 2 cpu 1\n}\nrank 1 {\nbroadcast 400000b\n}\n\
+         rank 3 {\nbroadcast 400000b\n}\nrank 2 {\nc: calc 1000000\na: broadcast 400000b\na requires c\n\
+         c1: calc 1000000 cpu 1\ns: send 200000b to 0 cpu 1\ns requires c1\n}\n",
     ),
     // Rank 0 sends when all have begun what rank 1 does not begin before it has the message.
     (
@@ -306,6 +319,29 @@ fn a_collective_of_a_schedule_takes_as_long_as_one_of_its_own() {
 }
 
 #[test]
+fn what_holds_up_the_end_of_a_collective_shows_though_that_takes_less_than_the_whole() {
+    let times = |file| {
+        let results = run(&of(file, ""), &[("traffic.0.eager", "1MB")]);
+        let one = only(&results);
+        let path = one.path.as_ref().expect("it is done");
+        let of_it: Vec<_> = path.links.iter().filter(|link| link.kind == LinkKind::Collective).collect();
+        let [link] = of_it[..] else { panic!("one collective: {:?}", path.links) };
+        assert_eq!(
+            (link.rank, link.to_rank, link.ideal),
+            (2, 3, path.ideal),
+            "by the last of three messages"
+        );
+        (path.collectives, path.ideal, one.joint[0].ideal.expect("it has one"))
+    };
+    let (alone, ideal, whole) = times("late.goal");
+    assert_eq!(alone, ideal, "it is a message alone");
+    let (disturbed, same, _) = times("disturbed.goal");
+    assert_eq!(ideal, same);
+    // Most of 200 KB at 100 Gb/s, and still less than three messages.
+    assert!(disturbed > ideal + Span::from_micros(12) && disturbed < whole, "{disturbed} {ideal} {whole}");
+}
+
+#[test]
 fn collectives_of_groups_go_side_by_side_and_what_waits_for_them_behind() {
     let results = run(&of("sums.goal", ""), &[]);
     let one = only(&results);
@@ -320,8 +356,10 @@ fn collectives_of_groups_go_side_by_side_and_what_waits_for_them_behind() {
     let path = one.path.as_ref().expect("it is done");
     assert_eq!((path.computed, path.joint_count(), path.messages), (Span::from_micros(9), 2, Span::ZERO));
     assert_eq!(path.computed + path.collectives, path.time);
-    assert_eq!(path.ideal, second.ideal.unwrap_or_default() + last.ideal.unwrap_or_default());
     assert_eq!(path.links[1].rank, 3);
+    // A rank is done when what it sent last is acknowledged, which the least leaves out.
+    let leasts = second.ideal.unwrap_or_default() + last.ideal.unwrap_or_default();
+    assert!(path.ideal > leasts && path.ideal < leasts + Span::from_nanos(2_100), "{} {leasts}", path.ideal);
     // Acknowledgements share links with data, and are waited for of messages as long as the last.
     assert!(
         (1.0..1.08).contains(&path.over_ideal().expect("there are collectives")),

@@ -203,7 +203,7 @@ pub fn write_joint(out: &mut impl Write, results: &Results) -> io::Result<()> {
     Ok(())
 }
 
-const CRITICAL_HEADER: &str = "goal,from_s,to_s,what,rank,host,operation,label,does,flow,ideal_s";
+const CRITICAL_HEADER: &str = "goal,from_s,to_s,what,rank,host,to_rank,operation,label,does,flow,ideal_s";
 
 /// Writes the critical paths of all schedules of `results` that are done.
 ///
@@ -217,7 +217,14 @@ pub fn write_critical(out: &mut impl Write, results: &Results) -> io::Result<()>
         for link in goal.path.iter().flat_map(|path| &path.links) {
             let rank = goal.ranks.get(link.rank as usize).map_or("", |rank| results.host(rank.host));
             let (from, to) = (link.from.as_secs_f64(), link.to.as_secs_f64());
-            write!(out, "{name},{from},{to},{},{},{},", link.kind.name(), link.rank, quoted(rank))?;
+            write!(
+                out,
+                "{name},{from},{to},{},{},{},{},",
+                link.kind.name(),
+                link.rank,
+                quoted(rank),
+                link.to_rank
+            )?;
             let label = quoted(goal.label(link.rank, link.operation));
             write!(out, "{},{label},{}", link.operation, link.does)?;
             let flow = link.line.and_then(|line| results.flows.get(table.flows.start + line as usize));
@@ -265,13 +272,14 @@ mod tests {
             "0",
             "s0",
             "1",
+            "1",
             "",
             "send 1000b to 1 tag 7",
             "a",
             "0.00002",
         ];
         assert_eq!(rows[3], message);
-        assert_eq!(rows[4][3..], ["calculation", "1", "s1", "1", "", "calc 30000", "", ""]);
+        assert_eq!(rows[4][3..], ["calculation", "1", "s1", "1", "1", "", "calc 30000", "", ""]);
     }
 
     #[test]

@@ -174,6 +174,7 @@ pub(crate) fn with_goal() -> Results {
         from: Instant::ZERO + Span::from_micros(from),
         to: Instant::ZERO + Span::from_micros(to),
         rank,
+        to_rank: if kind.is_message() { 1 } else { rank },
         operation,
         does: match kind {
             LinkKind::Calculation => Does::Calc((to - from) * 1000),

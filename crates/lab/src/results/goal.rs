@@ -270,13 +270,16 @@ pub struct PathLink {
     pub to: Instant,
     /// The rank that did it; of a message the one that sent it, of a collective the one whose beginning the end goes back to.
     pub rank: u32,
+    /// Of a message the rank that it went to, of a collective the one that was done then, which is also where calculations and overhead were.
+    pub to_rank: u32,
     /// The operation, counted from 0 in its rank; of a message its send.
     pub operation: u32,
     /// What that does.
     pub does: Does,
     /// Of a message the queue pair that it went by, of its table's; `None` of one that a rank sent to itself.
     pub line: Option<u32>,
-    /// Of a message or a collective how long it takes on an idle network.
+    /// Of a message how long it takes alone on an idle network; of a collective how long it would have taken over the links of the NICs, with its ranks
+    /// beginning when they did.
     pub ideal: Span,
 }
 

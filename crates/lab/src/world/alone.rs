@@ -58,9 +58,10 @@ impl Simulation<'_> {
     /// told of.
     pub(super) fn goals(&mut self, progress: &mut dyn FnMut(&Progress) -> Go) -> Vec<GoalResult> {
         let so_far = self.progress();
+        let mut results = self.fabric.nics.application.goals.results();
+        self.note_least_of_collectives(&mut results);
         let Fabric { net, nics } = &mut self.fabric;
         let driver = &mut nics.application;
-        let mut results = driver.goals.results();
         let operations = |result: &GoalResult| driver.goals.operations_again(result.table);
         let all = results.iter().filter(|result| result.path.is_some()).map(operations).sum();
         let (mut before, mut stopped) = (0, false);
@@ -83,12 +84,14 @@ impl Simulation<'_> {
                 let (Some(line), Does::Send { size, .. }) = (link.line, link.does) else { continue };
                 let Trip { time, acknowledged, .. } = trip(line, size);
                 link.ideal = if link.kind == LinkKind::Acknowledged { acknowledged } else { time };
-                path.ideal += link.ideal;
             }
             let mut tell = |done| {
                 let again = Some((before + done, all));
                 progress(&Progress { again, ..so_far.clone() })
             };
+            stopped |= !stopped
+                && driver.goals.note_collectives(result.table, path, &mut trip, &mut || tell(0)) == Go::Stop;
+            path.ideal = path.links.iter().fold(Span::ZERO, |all, link| all + link.ideal);
             let operations = driver.goals.operations_again(result.table);
             if operations == 0 {
                 continue;
@@ -105,11 +108,11 @@ impl Simulation<'_> {
                 ));
             }
         }
-        self.note_least_of_collectives(&mut results);
         results
     }
 
-    /// Notes how long the collectives of schedules take at least, and those of critical paths with them.
+    /// Notes how long the collectives of schedules take at least, and those of critical paths until it is known how long these ranks would have
+    /// waited.
     fn note_least_of_collectives(&mut self, results: &mut [GoalResult]) {
         let Fabric { net, nics } = &self.fabric;
         let driver = &nics.application;
@@ -126,14 +129,10 @@ impl Simulation<'_> {
                     ideal(&mut self.paths, net, &driver.profiles, &one, ends)
                 }));
             }
-            let Some(path) = &mut result.path else { continue };
-            for link in &mut path.links {
-                let Does::Collective { number, .. } = link.does else { continue };
-                if link.kind == LinkKind::Collective {
-                    // Of one that goes back to a rank that began late only the end may have been waited for.
+            for link in result.path.iter_mut().flat_map(|path| &mut path.links) {
+                if let (LinkKind::Collective, Does::Collective { number, .. }) = (link.kind, link.does) {
                     let least = result.joint[number as usize].ideal.unwrap_or_default();
                     link.ideal = least.min(link.to.since(link.from));
-                    path.ideal += link.ideal;
                 }
             }
         }

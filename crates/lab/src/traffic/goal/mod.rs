@@ -382,6 +382,30 @@ impl Goal {
         Some((place, self.ways.get(place as usize)?))
     }
 
+    /// What has nothing but collective `number`, which each of its ranks begins at once, over the same queue pairs; `None` of one that a rank does by
+    /// itself.
+    pub(crate) fn only(&self, number: u32) -> Option<Self> {
+        let (place, way) = self.way(number)?;
+        let Joint { operation, size, .. } = *self.schedule.joint.get(number as usize)?;
+        let does = Does::Collective { operation, size, group: way.group, number: 0 };
+        let mut ranks = vec![Rank::default(); self.schedule.ranks.len()];
+        for &rank in way.ranks() {
+            *ranks.get_mut(rank as usize)? =
+                Rank::new(vec![Operation { does, cpu: 0, needs: 0 }], &[], Labels::default());
+        }
+        let joint = vec![self.schedule.joint[number as usize]];
+        Some(Self {
+            schedule: Arc::new(Schedule { ranks, groups: Vec::new(), joint }),
+            hosts: self.hosts.clone(),
+            overhead: Span::ZERO,
+            common: self.common,
+            lines: self.lines.clone(),
+            ways: self.ways.clone(),
+            way_of: Arc::new([Some(place)]),
+            ..*self
+        })
+    }
+
     /// How long a CPU is busy with a message of so many octets that it sends or receives: `o + (s - 1) O` of LogGOPS.
     pub fn overhead_of(&self, octets: u64) -> Span {
         self.overhead + self.overhead_per_octet * octets.saturating_sub(1)

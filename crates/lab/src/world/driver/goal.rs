@@ -3,12 +3,13 @@
 //! The immediate of a message is the number of its send in its rank, of which nothing else is kept then; of a collective that of a place
 //! where it stands while it is under way.
 
+mod alone;
 mod joint;
 mod ranks;
 mod replay;
 
 use super::{Driver, at};
-use crate::results::goal::{GoalResult, Replays};
+use crate::results::goal::{CriticalPath, GoalResult, Replays};
 use crate::run::Go;
 use crate::traffic::goal::{Goal, Line};
 use crate::traffic::{Job, JobId, Traffic, jobs};
@@ -141,6 +142,19 @@ impl Goals {
         spec.filter(|spec| spec.replays).map_or(0, |spec| TIMES_AGAIN * spec.schedule.operations())
     }
 
+    /// Notes how long each collective of the critical path of a table would have taken with nothing in its way but itself; those stay as they are that
+    /// are not known when `tell` has had enough.
+    pub(in crate::world) fn note_collectives(
+        &self,
+        table: usize,
+        path: &mut CriticalPath,
+        trip: &mut dyn FnMut(u32, u64) -> Trip,
+        tell: &mut dyn FnMut() -> Go,
+    ) -> Go {
+        let group = self.groups[table].as_ref();
+        group.map_or(Go::On, |group| alone::note_collectives(&group.ranks, path, trip, tell))
+    }
+
     /// How long the schedule of a table takes where less is in its way; `trip` knows the way of so many
     /// octets by a queue pair on an idle network. `None` where `tell`, which hears how many operations are done, has had enough. What was known of
     /// its ranks is known no more.
@@ -155,7 +169,8 @@ impl Goals {
         let mut before = 0;
         let mut time = |shared, trip: &mut dyn FnMut(u32, u64) -> Trip| {
             group.ranks.start_anew();
-            let went = play(&mut group.ranks, &group.begins, shared, trip, &mut |done| tell(before + done));
+            let begins = (0..).zip(group.begins.iter().copied());
+            let went = play(&mut group.ranks, begins, shared, trip, &mut |done| tell(before + done));
             before += all;
             (went == Go::On).then(|| group.ranks.time())
         };

@@ -233,6 +233,16 @@ impl Ranks {
         HostId(self.states[rank as usize].told.host)
     }
 
+    /// Those of all.
+    pub(super) fn hosts(&self) -> Vec<HostId> {
+        self.states.iter().map(|state| HostId(state.told.host)).collect()
+    }
+
+    /// When a rank was done with all that it has to do.
+    pub(super) fn end(&self, rank: u32) -> Option<Instant> {
+        self.states[rank as usize].told.end
+    }
+
     /// The octets of a message by this queue pair.
     pub(super) fn octets(&self, line: u32, id: u32) -> u64 {
         if self.spec.is_joint(line) {
@@ -580,10 +590,12 @@ impl Ranks {
             if let Some(origin) = self.states[rank as usize].origins.get(&operation)
                 && until > carried_out
             {
+                let to_rank = rank;
                 (rank, operation) = *origin;
                 let from = self.carried_out_at(rank, operation);
                 path.collectives += until.since(from);
-                path.links.push(self.link(LinkKind::Collective, rank, operation, from, until));
+                let link = self.link(LinkKind::Collective, rank, operation, from, until);
+                path.links.push(PathLink { to_rank, ..link });
                 until = from;
             }
             let (state, at) = (&self.states[rank as usize], operation as usize);
@@ -624,17 +636,17 @@ impl Ranks {
     }
 
     /// When a CPU had done its part of an operation.
-    fn carried_out_at(&self, rank: u32, operation: u32) -> Instant {
+    pub(super) fn carried_out_at(&self, rank: u32, operation: u32) -> Instant {
         self.states[rank as usize].began[operation as usize] + self.duration(rank, operation)
     }
 
     fn link(&self, kind: LinkKind, rank: u32, operation: u32, from: Instant, to: Instant) -> PathLink {
         let (does, _) = self.does(rank, operation);
-        let line = match does {
-            Does::Send { to, tag, .. } if kind.is_message() => self.spec.line(rank, to, tag),
-            _ => None,
+        let (line, to_rank) = match does {
+            Does::Send { to, tag, .. } if kind.is_message() => (self.spec.line(rank, to, tag), to),
+            _ => (None, rank),
         };
-        PathLink { kind, from, to, rank, operation, does, line, ideal: Span::ZERO }
+        PathLink { kind, from, to, rank, to_rank, operation, does, line, ideal: Span::ZERO }
     }
 }
 

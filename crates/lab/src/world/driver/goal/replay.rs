@@ -58,11 +58,11 @@ struct Message {
 /// So many events lie between two times that it is told how much is done: some thousandths of a second.
 const TOLD_AFTER: u32 = 1 << 14;
 
-/// Lets ranks that have done nothing yet do all that they can, beginning when `begins` says. `trip` knows the way of so many octets by a
+/// Lets ranks that have done nothing yet do all that they can, those of `begins` from then on. `trip` knows the way of so many octets by a
 /// queue pair of the schedule; `tell` hears now and then how many operations are done, and may end it before all are.
 pub(super) fn play(
     ranks: &mut Ranks,
-    begins: &[Instant],
+    begins: impl IntoIterator<Item = (u32, Instant)>,
     shared: Shared,
     trip: &mut dyn FnMut(u32, u64) -> Trip,
     tell: &mut dyn FnMut(u64) -> Go,
@@ -73,8 +73,8 @@ pub(super) fn play(
         free: [Vec::new(), Vec::new()],
         last: vec![Instant::ZERO; ranks.spec.lines().len()],
     };
-    for (rank, begin) in (0..).zip(begins) {
-        play.add(*begin, Event::Begin(rank));
+    for (rank, begin) in begins {
+        play.add(begin, Event::Begin(rank));
     }
     let mut effects = Vec::new();
     let (all, mut untold) = (ranks.undone, 0);
