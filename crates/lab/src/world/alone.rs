@@ -104,7 +104,7 @@ impl Simulation<'_> {
             if stopped {
                 let name = &self.scenario.traffic_names[result.table];
                 self.warnings.push(format!(
-                    "it was interrupted while schedules were done again: how long that of traffic {name} takes with less in its way (`replays`) is missing, and nothing else"
+                    "it was interrupted while schedules were done again: how long that of traffic {name} takes with less in its way (`replays`) is missing, and collectives of its critical path may have their least time for that alone; all else is whole"
                 ));
             }
         }

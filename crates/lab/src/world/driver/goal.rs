@@ -143,7 +143,7 @@ impl Goals {
     }
 
     /// Notes how long each collective of the critical path of a table would have taken with nothing in its way but itself; those stay as they are that
-    /// are not known when `tell` has had enough.
+    /// are not known when `tell` has had enough, or of a schedule that is not done again.
     pub(in crate::world) fn note_collectives(
         &self,
         table: usize,
@@ -151,8 +151,8 @@ impl Goals {
         trip: &mut dyn FnMut(u32, u64) -> Trip,
         tell: &mut dyn FnMut() -> Go,
     ) -> Go {
-        let group = self.groups[table].as_ref();
-        group.map_or(Go::On, |group| alone::note_collectives(&group.ranks, path, trip, tell))
+        let ranks = self.groups[table].as_ref().map(|group| &group.ranks).filter(|ranks| ranks.spec.replays);
+        ranks.map_or(Go::On, |ranks| alone::note_collectives(ranks, path, trip, tell))
     }
 
     /// How long the schedule of a table takes where less is in its way; `trip` knows the way of so many
