@@ -200,13 +200,14 @@ impl Scenario {
         let mut reading = traffic::Reading::new(&names, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
         apart::refuse_unjoined(&source, &topology, &reading)?;
-        let networks = networks::read(transport_table, &topology, &names, &mut reading)?;
+        let (networks, unmet) = networks::read(transport_table, &topology, &names, &mut reading)?;
         let application = Application::read(top.table("application", &keys::APPLICATION)?)?;
         let machine = Machine::read(top.table("machine", &keys::MACHINE)?)?;
         machine.fits(&source, &reading, &topology, &nic)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
         let writes = RegisterWrite::read_all(top, &mut reading, &transport.control)?;
-        let mut idle = RegisterWrite::notes(&writes, &source, &reading);
+        let mut idle = unmet;
+        idle.extend(RegisterWrite::notes(&writes, &source, &reading));
         let late = reading.late_note(&source);
         // What is sent over unreliable connections gets done, wherever it goes.
         if stop.is_none() && transport.service == Service::Rc {

@@ -2,6 +2,8 @@
 //!
 //! Links within a server have none unless a rule says otherwise: their switches let senders wait, as credits do.
 
+mod unmet;
+
 use super::Scenario;
 use super::keys;
 use super::read::Table;
@@ -19,18 +21,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A rule: the NICs that it is about, and what flows between two of them have; `None`: what they have elsewhere.
 type Rule = (BTreeSet<u32>, Option<Control>);
 
-/// Reads the rules of `transport`, the table `[transport]`, and adds their controls to those that `reading` has.
+/// Reads the rules of `transport`, the table `[transport]`, and adds their controls to those that `reading` has. With them comes what a user should know
+/// of those that no flow falls under.
 pub(super) fn read(
     transport: Option<Table<'_>>,
     topology: &Topology,
     names: &Names<'_>,
     reading: &mut Reading<'_>,
-) -> Result<Networks, ScenarioError> {
+) -> Result<(Networks, Vec<String>), ScenarioError> {
     let mut rules: Vec<Rule> = Vec::new();
     if !topology.scale_up.is_empty() {
         let nics = linked(topology, &topology.scale_up.iter().copied().collect());
         rules.push((nics, Some(Control::plain("none"))));
     }
+    let first = rules.len();
     if let Some(table) = transport {
         for rule in table.tables("on", &keys::TRANSPORT_ON)? {
             rules.push((nics(rule, topology, names)?, Control::read(rule, reading.usual_law())?));
@@ -38,6 +42,7 @@ pub(super) fn read(
     }
     // A later rule may be about all NICs of an earlier one, whose control nobody has then.
     let sets: Vec<BTreeSet<u32>> = rules.iter().map(|(nics, _)| nics.clone()).collect();
+    let unmet = unmet::notes(topology, &sets, first, &reading.traffic);
     let is_left = |place: usize| !sets[place + 1..].iter().any(|later| later.is_superset(&sets[place]));
     let left = rules.into_iter().enumerate().filter(|(place, _)| is_left(*place));
     let rules = left.map(|(_, (nics, control))| {
@@ -45,7 +50,7 @@ pub(super) fn read(
         (is_meant.collect(), control.map(|control| reading.add_of_network(control)))
     });
     let parts = topology.islands();
-    Ok(Networks::new(rules.collect(), &parts[..topology.graph.hosts.len()]))
+    Ok((Networks::new(rules.collect(), &parts[..topology.graph.hosts.len()]), unmet))
 }
 
 /// The NICs that a rule is about.
@@ -174,7 +179,7 @@ mod tests {
     use roci_fabric::packet::HostId;
     use roci_units::Span;
 
-    const RAILS: &str = "topology = { kind = \"rails\", servers = 2, gpus = 2, spines = 1, rate = \"100Gb/s\", delay = \"5us\", \
+    pub(super) const RAILS: &str = "topology = { kind = \"rails\", servers = 2, gpus = 2, spines = 1, rate = \"100Gb/s\", delay = \"5us\", \
         scale_up = \"900Gb/s\", scale_up_delay = \"100ns\" }\n";
     /// Two GPUs with a NIC on each of two networks, and a host that has one on the first alone.
     const GRAPH: &str = "topology = { kind = \"graph\", hosts = [\"a\", \"b\", \"c\"], switches = [\"tor\", \"nv\"], links = [\

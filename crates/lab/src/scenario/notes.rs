@@ -23,7 +23,7 @@ pub(super) struct Found<'a> {
     pub max_frame: u32,
     /// What there is to say of the timeout,
     pub timeout: Option<String>,
-    /// of writes of registers that do nothing,
+    /// of rules of networks and writes of registers that do nothing,
     pub idle: Vec<String>,
     /// and of flows that begin behind the end.
     pub late: Option<String>,

@@ -39,6 +39,11 @@ impl Networks {
         self.rules.is_empty()
     }
 
+    /// The controls that networks have of their own.
+    pub fn controls(&self) -> impl Iterator<Item = ControlIndex> {
+        self.rules.iter().filter_map(|(_, control)| *control)
+    }
+
     /// What flows between `nic` and others may have: controls of its networks, and by `None` what they have anywhere.
     pub fn of_nic(&self, nic: HostId) -> &[Option<ControlIndex>] {
         self.of_nics.get(usize::from(nic.0)).map_or(&[None], Vec::as_slice)

@@ -17,6 +17,8 @@ struct Flow {
     name: String,
     /// Both its ends: the host and its queue pair.
     ends: [(HostId, Qpn); 2],
+    /// The law of its network, where it has that and not its table's.
+    of_network: Option<u16>,
 }
 
 /// What became of a write to a flow.
@@ -82,8 +84,14 @@ impl Simulation<'_> {
         }
         let laws = self.set_parameter(write);
         let flows = self.flows_meant(write);
-        let (mut taken, mut fallen, mut lacking) = (laws, Vec::new(), Vec::new());
+        let (mut taken, mut fallen, mut lacking, mut elsewhere) = (laws, Vec::new(), Vec::new(), Vec::new());
         for flow in &flows {
+            if let Some(law) = flow.of_network.filter(|_| write.traffic.is_some()) {
+                if laws == 0 || self.would_take(flow.ends[0].0, law, write) {
+                    elsewhere.push(flow.name.as_str());
+                }
+                continue;
+            }
             match self.write_to(now, write, flow, laws > 0) {
                 Answer::Fallen => fallen.push(flow.name.as_str()),
                 Answer::Took => taken += 1,
@@ -96,6 +104,7 @@ impl Simulation<'_> {
             all => [
                 (&fallen, "the fallback law of a program that failed"),
                 (&lacking, "a law that has no such register"),
+                (&elsewhere, "the congestion control of their network, whatever their table has"),
             ]
             .into_iter()
             .filter(|(names, _)| !names.is_empty())
@@ -162,9 +171,17 @@ impl Simulation<'_> {
         taken
     }
 
+    /// Whether that law of a host has the parameter that `write` is for.
+    fn would_take(&mut self, host: HostId, law: u16, write: &RegisterWrite) -> bool {
+        let law = self.fabric.nics.hosts[usize::from(host.0)].engine.law_mut(law);
+        law.is_some_and(|law| law.clone().set(&write.register.value, &write.text.value).is_ok())
+    }
+
     /// The flows that are alive and that `write` is for, in the scenario's order: those that ended have left their places to others.
     fn flows_meant(&self, write: &RegisterWrite) -> Vec<Flow> {
         let driver = &self.fabric.nics.application;
+        let of_networks: Vec<u16> =
+            self.scenario.networks.controls().map(|own| law_index(Some(own))).collect();
         let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
         let of_table = |id: JobId| write.traffic.is_none_or(|table| table == id.traffic as usize);
         let live = driver.live.iter().flatten().filter(|live| of_table(live.id));
@@ -174,6 +191,7 @@ impl Simulation<'_> {
                 number: live.number,
                 name: driver.name(live.id).to_string(),
                 ends: [(live.src, live.src_qpn), (live.dst, live.dst_qpn)],
+                of_network: of_networks.contains(&live.law).then_some(live.law),
             })
             .filter(|flow| wanted(&flow.name))
             .collect();

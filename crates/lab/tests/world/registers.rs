@@ -89,3 +89,64 @@ fn a_program_is_replaced_for_the_flows_of_one_table() {
     assert!(written[0] != plain[0] && written[1] != plain[1], "{written:?}");
     assert_eq!(written[2..], plain[2..]);
 }
+
+/// Two servers of two GPUs: of each table one flow within a server, under the control of that network, and one between servers. What is said is of the run.
+fn by_networks(own: &str, at: &str) -> Results {
+    let table = |name: &str, pairs: [[u32; 2]; 2]| {
+        let flow = |[a, b]: [u32; 2]| format!("{{ src = \"h{a}\", dst = \"h{b}\", size = \"1MB\" }}");
+        let flows = pairs.map(flow).join(", ");
+        format!("[[traffic]]\nname = \"{name}\"\nkind = \"flows\"\nflows = [{flows}]\n")
+    };
+    let text = format!(
+        "start_jitter = \"0s\"\n[topology]\nkind = \"rails\"\nservers = 2\ngpus = 2\nspines = 1\nrate = \"100Gb/s\"\ndelay = \"1us\"\n\
+         scale_up = \"900Gb/s\"\nscale_up_delay = \"100ns\"\n[[transport.on]]\nswitches = [\"up*\"]\ncontrol = \"{own}\"\n{}{}{at}",
+        table("storage", [[0, 1], [0, 2]]),
+        table("video", [[3, 2], [3, 1]]),
+    );
+    run(&text, &[])
+}
+
+/// The time of each flow of [`by_networks`], in the order of the text, and what was told of writes.
+fn told_and_times(results: &Results) -> (Vec<Span>, Vec<&str>) {
+    let times = results.flows.iter().map(|flow| flow.fct().expect("it completes")).collect();
+    let told = results.warnings.iter().map(String::as_str).filter(|warning| warning.contains("`[[at]]`"));
+    (times, told.collect())
+}
+
+#[test]
+fn a_table_is_not_written_to_where_its_flows_have_the_control_of_their_network() {
+    let plain = by_networks("dcqcn", "");
+    let (plain, _) = told_and_times(&plain);
+    let at = |of: &str| {
+        format!("[[at]]\ntime = \"3us\"\n{of}\nset = {{ \"transport.control.rc\" = \"5Gb/s\" }}\n")
+    };
+    // All of each flow, of one table what runs the law of this, and of one flow by name whatever it runs.
+    for (of, slower, is_told) in [
+        ("", [true, true, true, true], false),
+        ("traffic = \"storage\"", [false, true, false, false], true),
+        ("flow = \"0.0\"", [true, false, false, false], false),
+    ] {
+        let written = by_networks("dcqcn", &at(of));
+        let (times, told) = told_and_times(&written);
+        let longer: Vec<bool> = times.iter().zip(&plain).map(|(time, plain)| time > plain).collect();
+        assert_eq!(longer, slower, "{of}: {times:?} {plain:?}");
+        let expected = "not all took what `[[at]]` writes to `transport.control.rc` at 3us: \
+                        1 of 2 flows run the congestion control of their network, whatever their table has (`0.0`)";
+        assert_eq!(told, if is_told { vec![expected] } else { vec![] }, "{of}");
+    }
+}
+
+#[test]
+fn a_parameter_of_a_table_is_told_of_where_the_law_of_a_network_has_it_too() {
+    let at =
+        "[[at]]\ntime = \"3us\"\ntraffic = \"storage\"\nset = { \"transport.control.rai\" = \"1Mb/s\" }\n";
+    for (own, is_told) in [("dcqcn", true), ("none", false), ("swift", false)] {
+        let results = by_networks(own, at);
+        let (_, told) = told_and_times(&results);
+        assert_eq!(
+            told.iter().filter(|told| told.contains("(`0.0`)")).count(),
+            usize::from(is_told),
+            "{own}: {told:?}"
+        );
+    }
+}
