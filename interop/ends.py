@@ -72,7 +72,12 @@ def told_by(switch, port):
 
 def ended(process, seconds):
     """Waits for the end of a `roci perf`, which is to be a good one, and gives what it printed."""
-    told, wrong = process.communicate(timeout=seconds)
+    return ended_with(process, seconds)[0]
+
+
+def ended_with(process, seconds):
+    """The same, with what it said on stderr."""
+    told, said = process.communicate(timeout=seconds)
     if process.returncode != 0:
-        raise Unable(f"roci perf ended with {process.returncode}: {wrong.strip()}")
-    return told
+        raise Unable(f"roci perf ended with {process.returncode}: {said.strip()}")
+    return told, said
