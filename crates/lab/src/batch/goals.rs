@@ -59,12 +59,16 @@ pub struct JointSum {
 impl Group {
     /// What each schedule came to in each configuration, over its seeds; nothing where there are none.
     pub fn sums_of_goals<'a>(&'a self, results: &'a [Results]) -> Vec<GoalSum<'a>> {
-        let of = |label: &'a str| {
-            let alike: Vec<&Results> = self.alike(label, results).collect();
-            let places = alike.iter().map(|results| results.goals.len()).min().unwrap_or(0);
-            (0..places).map(|place| sum(label, place, &alike)).collect::<Vec<_>>()
-        };
+        let of = |label: &'a str| GoalSum::all(label, &self.alike(label, results).collect::<Vec<_>>());
         self.configurations().into_iter().flat_map(of).collect()
+    }
+}
+
+impl<'a> GoalSum<'a> {
+    /// Of each schedule of the configuration `label`, which ran with the seeds `alike`.
+    pub(crate) fn all(label: &'a str, alike: &[&'a Results]) -> Vec<Self> {
+        let places = alike.iter().map(|results| results.goals.len()).min().unwrap_or(0);
+        (0..places).map(|place| sum(label, place, alike)).collect()
     }
 }
 

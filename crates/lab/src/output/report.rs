@@ -11,6 +11,7 @@
 //! | `completion` | how long its flows took |
 //! | `by_size` | slowdown over the size of flows |
 //! | `collectives`, `goals`, `rpcs` | collectives, GOAL schedules, and requests and responses, of one run and of several |
+//! | `joint` | collectives of schedules, the same |
 //! | `faults` | what each table of faults did |
 //! | `priorities` | what befell each priority, of one run and of several |
 //! | `by_table` | what a comparison has of both: their columns in its table, and their means over seeds |
@@ -29,6 +30,7 @@ mod curves;
 mod events;
 mod faults;
 mod goals;
+mod joint;
 mod lines;
 mod named;
 mod of_traffic;

@@ -133,6 +133,21 @@ impl JointKind {
     pub fn over_ideal(&self) -> Option<f64> {
         over(self.time, self.ideal)
     }
+
+    /// These and those of `other`, which are done in another way.
+    #[must_use]
+    pub(crate) fn with(&self, other: &Self) -> Self {
+        Self {
+            algorithm: self.algorithm.filter(|algorithm| other.algorithm == Some(*algorithm)),
+            count: self.count + other.count,
+            done: self.done + other.done,
+            bytes: self.bytes + other.bytes,
+            late: self.late + other.late,
+            time: self.time + other.time,
+            ideal: self.ideal + other.ideal,
+            ..*self
+        }
+    }
 }
 
 /// When a collective of a schedule was begun and done; [`Instant::NEVER`] stands for what was not.

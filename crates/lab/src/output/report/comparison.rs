@@ -1,7 +1,7 @@
 //! The page of several runs side by side: one row each.
 
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
-use super::{Run, by_table, collectives, curves, goals, named, of_traffic, priorities, rpcs};
+use super::{Run, by_table, collectives, curves, goals, joint, named, of_traffic, priorities, rpcs};
 use crate::batch::Names;
 use crate::figures::statistics::Estimate;
 use crate::output::flows::quoted;
@@ -81,6 +81,8 @@ pub(crate) fn page<'a>(title: &str, names: &Names<'a>, runs: &[Run<'a>]) -> Page
         collectives::of_runs(names, runs),
         goals::means(names, runs),
         goals::of_runs(names, runs),
+        joint::means(names, runs),
+        joint::of_runs(names, runs),
         rpcs::means(names, runs),
         by_table::differences(names, runs),
         rpcs::of_runs(names, runs),
@@ -126,6 +128,7 @@ pub(crate) fn write_csv(out: &mut impl Write, runs: &[Run<'_>]) -> io::Result<()
     let of_all: Vec<_> = COLUMNS.into_iter().map(figure).collect();
     let mut of_tables = collectives::csv_columns(runs);
     of_tables.extend(goals::csv_columns(runs));
+    of_tables.extend(joint::csv_columns(runs));
     of_tables.extend(rpcs::csv_columns(runs));
     of_tables.extend(priorities::csv_columns(runs));
     let figures = || of_all.iter().chain(&of_tables);

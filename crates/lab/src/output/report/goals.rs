@@ -4,8 +4,7 @@ use super::by_table::{self, Figure, Kind};
 use super::page::{Cell, Section, Table, Unit};
 use super::{Run, named};
 use crate::batch::Names;
-use crate::results::{CriticalPath, GoalRank, GoalResult, JointKind, Replays, Results};
-use crate::traffic::Algorithm;
+use crate::results::{CriticalPath, GoalRank, GoalResult, Replays, Results};
 use roci_units::Span;
 
 const FIGURES: [(&str, Unit); 15] = [
@@ -78,55 +77,6 @@ pub(super) fn of_run(results: &Results) -> Section {
     };
     let columns = std::iter::once(("schedule", Unit::Text)).chain(FIGURES);
     section(columns.collect(), results.goals.iter().map(row).collect())
-}
-
-/// The collectives of all schedules of one run, by what they do.
-pub(super) fn collectives(results: &Results) -> Section {
-    let of_goal = |goal: &GoalResult| -> Vec<Vec<Cell>> {
-        let name = results.traffic[goal.table].name.as_str();
-        let row = |it: JointKind| {
-            vec![
-                name.into(),
-                it.operation.name().into(),
-                it.algorithm.map_or("", Algorithm::name).into(),
-                it.ranks.into(),
-                it.count.into(),
-                (it.count - it.done).into(),
-                it.bytes.into(),
-                it.late_mean().into(),
-                it.time_mean().into(),
-                it.bus_bps().into(),
-                it.over_ideal().into(),
-            ]
-        };
-        goal.joint_kinds().into_iter().map(row).collect()
-    };
-    let rows: Vec<Vec<Cell>> = results.goals.iter().flat_map(of_goal).collect();
-    if rows.is_empty() {
-        return Section::default();
-    }
-    Section {
-        title: "Collectives of schedules",
-        note: "Means over all of a kind: from when the first rank began to when the last did, from then until the last was done, what each rank \
-               must send at least over that time (the bus bandwidth of NCCL's tests), and the time over what it takes at least on an idle network.".into(),
-        table: Some(Table {
-            columns: vec![
-                ("schedule", Unit::Text),
-                ("operation", Unit::Text),
-                ("algorithm", Unit::Text),
-                ("ranks", Unit::Count),
-                ("count", Unit::Count),
-                ("not done", Unit::Count),
-                ("octets", Unit::Bytes),
-                ("until all began", Unit::Time),
-                ("time", Unit::Time),
-                ("busbw", Unit::Rate),
-                ("over ideal", Unit::Factor),
-            ],
-            rows,
-        }),
-        ..Section::default()
-    }
 }
 
 /// Those of several.

@@ -5,6 +5,7 @@ use super::completion::{completion, traffic};
 use super::events;
 use super::faults;
 use super::goals;
+use super::joint;
 use super::lines::Readings;
 use super::over_time;
 use super::page::{Cell, Page, Section, Table, Tile, Unit};
@@ -32,7 +33,7 @@ pub(crate) fn page(results: &Results) -> Page {
     sections.extend([
         collectives::of_run(results),
         goals::of_run(results),
-        goals::collectives(results),
+        joint::of_run(results),
         rpcs::of_run(results, &readings),
         faults::of_run(results),
         completion(results),
