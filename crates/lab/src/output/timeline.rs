@@ -5,7 +5,7 @@
 
 use super::report::{Readings, all_marks};
 use crate::results::series::Metric;
-use crate::results::{FlowStatus, GoalResult, OperationTimes, Results, TrafficResult};
+use crate::results::{FlowResult, FlowStatus, GoalResult, OperationTimes, Results, TrafficResult};
 use crate::traffic::goal::Does;
 use roci_transport::Status;
 use roci_units::{Instant, Span};
@@ -157,8 +157,7 @@ impl<W: Write> Timeline<'_, W> {
     /// The ranks of a schedule. What is under way when it is given up ends then.
     fn schedule(&mut self, results: &Results, table: &TrafficResult, goal: &GoalResult) -> io::Result<()> {
         let flows = &results.flows[table.flows.clone()];
-        let failed = flows.iter().filter(|flow| has_failed(flow.status));
-        let given_up = failed.map(|flow| flow.end).max().filter(|_| goal.failed);
+        let given_up = last_failure(flows).filter(|_| goal.failed);
         let end = given_up.unwrap_or(results.simulated);
         for (number, (rank, times)) in goal.ranks.iter().zip(&goal.times).enumerate() {
             self.process(&format!("{}: rank {number} on {}", table.name, results.host(rank.host)))?;
@@ -213,9 +212,8 @@ impl<W: Write> Timeline<'_, W> {
         match status.filter(|status| it.came == Instant::NEVER && has_failed(*status)) {
             None => self.pair(of, &peer, &name, range),
             Some(status) => {
-                let (how, flushed) = (status.name(), FlowStatus::Completed(Status::WorkRequestFlushed));
-                let colour = if status == flushed { "bad" } else { "terrible" };
-                self.pair_in(of, &format!("{peer}, {how}"), &format!("{name}, {how}"), range, colour)
+                let how = status.name();
+                self.pair_in(of, &format!("{peer}, {how}"), &format!("{name}, {how}"), range, colour(status))
             }
         }
     }
@@ -227,6 +225,11 @@ impl<W: Write> Timeline<'_, W> {
             for (number, iteration) in it.iterations.iter().enumerate() {
                 let range = Range { from: iteration.start, until: iteration.end };
                 self.slice(0, &format!("iteration {number}, last {}", results.host(iteration.last)), range)?;
+            }
+            if let Some(at) = last_failure(&results.flows[table.flows.clone()]).filter(|_| it.failed) {
+                let name = format!("given up in iteration {}", it.iterations.len());
+                let at = since_start(at);
+                self.event('i', &name, format_args!("\"s\":\"p\",\"ts\":{at}"))?;
             }
         }
         Ok(())
@@ -244,7 +247,12 @@ impl<W: Write> Timeline<'_, W> {
             let how = if flow.status == FlowStatus::OK { "" } else { flow.status.name() };
             let what = format!("{}, {}B {how}", flow.name, flow.bytes);
             let range = Range { from: flow.start, until };
-            self.pair("flow", &format!("{from}>{to}"), what.trim_end(), range)?;
+            if has_failed(flow.status) {
+                let name = format!("{from}>{to}, {how}");
+                self.pair_in("flow", &name, &what, range, colour(flow.status))?;
+            } else {
+                self.pair("flow", &format!("{from}>{to}"), what.trim_end(), range)?;
+            }
         }
         Ok(())
     }
@@ -253,6 +261,16 @@ impl<W: Write> Timeline<'_, W> {
 /// Whether a queue pair ended in an error.
 fn has_failed(status: FlowStatus) -> bool {
     matches!(status, FlowStatus::Completed(status) if status != Status::Success)
+}
+
+/// In which colour it stands that a queue pair ended in this error: not as red where others failed before.
+fn colour(status: FlowStatus) -> &'static str {
+    if status == FlowStatus::Completed(Status::WorkRequestFlushed) { "bad" } else { "terrible" }
+}
+
+/// When the last of those that ended in an error did.
+fn last_failure(flows: &[FlowResult]) -> Option<Instant> {
+    flows.iter().filter(|flow| has_failed(flow.status)).map(|flow| flow.end).max()
 }
 
 #[cfg(test)]
@@ -390,9 +408,49 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_that_failed_is_told_from_a_slow_one_and_a_collective_that_was_given_up_has_a_mark() {
+        let at = |micros| Instant::ZERO + Span::from_micros(micros);
+        let begun = |results: &Results| -> Vec<(String, Option<String>)> {
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let events = events(results);
+            let flows = events.iter().filter(|event| event["ph"] == "b" && event["cat"] == "flow");
+            flows.map(|it| (text(&it["name"]).expect("a name"), text(&it["cname"]))).collect()
+        };
+        let mut results = sample();
+        let ran = |flow: &FlowResult| flow.start < flow.end.min(results.simulated);
+        let place = results.flows.iter().position(ran).expect("a flow");
+        results.flows[place].status = FlowStatus::OK;
+        let (plain, colour) = begun(&results).swap_remove(0);
+        assert!(!plain.contains(',') && colour.is_none(), "{plain}");
+        for (status, colour) in
+            [(Status::TransportRetryCounterExceeded, "terrible"), (Status::WorkRequestFlushed, "bad")]
+        {
+            results.flows[place].status = FlowStatus::Completed(status);
+            let expected = (format!("{plain}, {}", status.name()), Some(colour.to_owned()));
+            assert_eq!(begun(&results)[0], expected);
+        }
+
+        let mut results = with_collective();
+        let marks = |results: &Results| -> Vec<(String, Option<f64>)> {
+            let events = events(results);
+            let marks = events.iter().filter(|event| event["s"] == "p");
+            marks.map(|it| (it["name"].to_string(), it["ts"].as_f64())).collect()
+        };
+        let flows = results.traffic[results.collectives[0].table].flows.clone();
+        for (number, flow) in results.flows[flows].iter_mut().enumerate() {
+            let error = [Status::TransportRetryCounterExceeded, Status::WorkRequestFlushed][number.min(1)];
+            (flow.status, flow.end) = (FlowStatus::Completed(error), at(200));
+        }
+        results.collectives[0].failed = false;
+        assert_eq!(marks(&results), []);
+        results.collectives[0].failed = true;
+        assert_eq!(marks(&results), [("\"given up in iteration 2\"".to_owned(), Some(200.0))]);
+    }
+
+    #[test]
     fn flows_overlap_and_iterations_follow_one_another() {
         let results = sample();
-        let ran = |flow: &&crate::results::FlowResult| flow.start < flow.end.min(results.simulated);
+        let ran = |flow: &&FlowResult| flow.start < flow.end.min(results.simulated);
         let flows = results.flows.iter().filter(ran).count();
         let events = self::events(&results);
         let begun: Vec<&Value> = events.iter().filter(|event| event["cat"] == "flow").collect();
