@@ -498,6 +498,28 @@ fn a_law_with_the_times_of_a_nic_is_run_with_a_word_on_that() {
 }
 
 #[test]
+fn a_law_that_hears_nothing_of_read_data_is_run_with_a_word_on_that() {
+    let told = |test: &str, more: &[&str]| {
+        let line = [&["perf", test, "127.0.0.46", "-p", "19518", "--control"], more].concat();
+        text(&roci(&line).output().unwrap())
+    };
+    let unheld = "go-back-n acknowledges no READ data: nothing holds them back";
+    for control in ["swift", "timely,t_low=10ms", "dctcp", "nscc", "theta-powertcp", "firmware/swift.elf"] {
+        for test in ["read-bw", "read-lat"] {
+            assert!(told(test, &[control]).contains(unheld), "{control}: {}", told(test, &[control]));
+        }
+    }
+    for (test, more) in [
+        ("write-bw", &["dctcp"][..]),
+        ("read-bw", &["dctcp", "--recovery", "irn"]),
+        ("read-bw", &["dcqcn"]),
+        ("read-bw", &["firmware/dcqcn.elf"]),
+    ] {
+        assert!(!told(test, more).contains(unheld), "{more:?}: {}", told(test, more));
+    }
+}
+
+#[test]
 fn the_socket_of_ctl_stands_before_or_behind_what_is_asked() {
     for line in [["ctl", "get", "--socket", "/nosuch/roci"], ["ctl", "--socket", "/nosuch/roci", "get"]] {
         let output = roci(&line).output().unwrap();

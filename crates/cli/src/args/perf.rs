@@ -347,8 +347,12 @@ pub(crate) fn device(text: &str) -> Result<IpAddr, String> {
     address_of(text).map_err(|error| error.to_string())
 }
 
+/// The laws that hear of acknowledgements alone, but for those that READs are refused with.
+const BY_ACKNOWLEDGEMENTS: [&str; 5] = ["timely", "dctcp", "swift", "theta-powertcp", "nscc"];
+
 impl Perf {
-    /// What is to be known before the test of a law whose times, unless it is told others, are those of a NIC, or which lives on switches' word.
+    /// What is to be known before the test of a law that hears nothing of it, whose times, unless it is told others, are those of a NIC, or which lives on
+    /// switches' word.
     pub(crate) fn hint(&self) -> Option<String> {
         let control = self.control.as_deref()?;
         let (name, settings) = control.split_once(',').unwrap_or((control, ""));
@@ -356,6 +360,12 @@ impl Perf {
         // A program is as its name says: those that come with us have the laws' own settings.
         let program = Path::new(name).extension().is_some_and(|extension| extension == "elf");
         let law = if program { Path::new(name).file_stem()?.to_str()? } else { name };
+        let is_read = matches!(self.test, TestName::ReadBw | TestName::ReadLat);
+        if is_read && self.recovery == Recovery::GoBackN && BY_ACKNOWLEDGEMENTS.contains(&law) {
+            return Some(format!(
+                "{name} hears of acknowledgements, and go-back-n acknowledges no READ data: nothing holds them back. With --recovery irn it does, and dcqcn does here too"
+            ));
+        }
         if ["hpcc", "powertcp"].contains(&law) {
             return Some(format!(
                 "{name} hears of the path by telemetry alone, which `roci switch --set switch.int=true` writes. Tell it a base_rtt above the path's, at most 1ms, --link, from which its first window comes, and --hop-rate where ports have other rates than 25, 50, 100, 200 and 400 Gb/s"
