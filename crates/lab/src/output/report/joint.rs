@@ -1,5 +1,6 @@
 //! Collectives of schedules on the pages, by what they do: of one run, and of several side by side.
 
+use super::by_table::Figure;
 use super::comparison::configurations;
 use super::page::{Cell, Section, Table, Unit};
 use super::{Run, named};
@@ -116,7 +117,7 @@ fn rows(results: &Results) -> impl Iterator<Item = Vec<Cell>> {
 type Key = (String, Operation, u32);
 
 /// What `comparison.csv` has of all of one key.
-const CSV: [(&str, fn(&JointKind) -> Cell); 5] = [
+const CSV: [Figure<JointKind>; 5] = [
     ("done", |it| it.done.into()),
     ("late_mean_s", |it| it.late_mean().into()),
     ("time_mean_s", |it| it.time_mean().into()),
@@ -148,7 +149,7 @@ pub(super) fn csv_columns(runs: &[Run<'_>]) -> Vec<(String, Vec<Cell>)> {
             keys.push(key);
         }
     }
-    let column = |key: &Key, (figure, value): (&str, fn(&JointKind) -> Cell)| {
+    let column = |key: &Key, (figure, value): Figure<JointKind>| {
         let (name, operation, ranks) = key;
         let schedule = if several { format!("{name}.") } else { String::new() };
         let of = |kinds: &Vec<(Key, JointKind)>| {
