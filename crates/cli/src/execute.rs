@@ -62,7 +62,8 @@ pub(crate) fn execute_all(
     let mut done = Vec::new();
     let mut nothing = Vec::new();
     for ((request, folder), answers) in requests.into_iter().zip(folders).zip(answers) {
-        let came = match all_done(&request.group, answers) {
+        let answers = answers.into_iter().map(|answer| answer.map_err(|error| as_published(error, &folder)));
+        let came = match all_done(&request.group, answers.collect()) {
             Ok(came) => came,
             Err(failure) => {
                 failures.push(failure);
@@ -74,7 +75,11 @@ pub(crate) fn execute_all(
             nothing.push(request.group.title);
             continue;
         }
-        done.push(finish(request, folder, came, &mut failures)?);
+        match finish(request, folder, came, &mut failures) {
+            Ok(finished) => done.push(finished),
+            // What others have come to is not lost with it.
+            Err(failure) => failures.push(failure),
+        }
     }
     if !nothing.is_empty() {
         failures.push(Failure::Run(match done.is_empty() {
@@ -91,6 +96,15 @@ pub(crate) fn execute_all(
     report(&done, several, common, marks)?;
     failures.extend(done.iter().filter_map(|(request, results)| flows_failed(&request.group, results)));
     Ok(Executed { done, failed: failures.into_iter().reduce(worse) })
+}
+
+/// `error` of a file that a run could not write, as one of where that was to appear: nobody knows of the draft.
+fn as_published(error: RunError, folder: &Folder) -> RunError {
+    let [draft, target] = [folder.draft(), folder.target()].map(|path| path.display().to_string());
+    match error {
+        RunError::Output(why) => RunError::Output(why.replace(&draft, &target)),
+        error => error,
+    }
 }
 
 /// Tells what a user should know of the runs before they begin.
@@ -132,7 +146,8 @@ fn run_all(requests: &[Request], folders: &[Folder], common: &Common) -> (Vec<Ve
     (of_groups, several)
 }
 
-/// Writes what came of a group: into its folder, or [beside](PART) it where the user interrupted it.
+/// Writes what came of a group: into its folder, [beside](PART) it where the user interrupted it, or [beside](KEPT) it where something else has taken its
+/// place. Where the files that show its runs side by side cannot be written, those of the runs are there without them.
 fn finish(
     mut request: Request,
     mut folder: Folder,
@@ -155,7 +170,28 @@ fn finish(
             folder.display()
         )));
     }
-    publish(&request.group, folder, &results).map_err(written)?;
+    let unwritten = request.group.write_comparison(folder.draft(), &results);
+    let unwritten: Vec<_> =
+        unwritten.into_iter().map(|error| folder.as_published(error).to_string()).collect();
+    let meant = folder.target().to_owned();
+    let (place, taken) = folder.publish_or_beside(KEPT).map_err(written)?;
+    let why: Vec<String> = unwritten.into_iter().chain(taken.map(|error| error.to_string())).collect();
+    if !why.is_empty() {
+        failures.push(Failure::Run(format!(
+            "{}: {}; the results of {} are in {}",
+            request.group.title,
+            why.join("; "),
+            match (results.len(), all) {
+                (1, 1) => "the run".to_owned(),
+                (runs, all) if runs == all => format!("all {all} runs"),
+                (runs, all) => format!("{runs} of {all} runs"),
+            },
+            place.display()
+        )));
+    }
+    if place != meant {
+        request.folder = place;
+    }
     Ok((request, results))
 }
 
@@ -220,6 +256,9 @@ pub(crate) fn prepare(folder: &Path) -> Result<Folder, Failure> {
 /// What stands behind the name of a folder that has the results of some runs of a group only, since the user ended it: so
 /// earlier results of all of them stay.
 pub(crate) const PART: &str = "-interrupted";
+
+/// What stands behind the name of a folder of results whose place something else has taken while they came about.
+const KEPT: &str = "-kept";
 
 /// What came of a group.
 struct Done {
@@ -357,11 +396,6 @@ fn flows_failed(group: &Group, results: &[Results]) -> Option<Failure> {
             group.full_label(first)
         ),
     }))
-}
-
-fn publish(group: &Group, folder: Folder, results: &[Results]) -> Result<(), OutputError> {
-    group.write_comparison(folder.draft(), results)?;
-    folder.publish()
 }
 
 /// Both messages, with the exit code that says more about what to do: a wrong request.

@@ -529,3 +529,53 @@ fn a_figure_that_does_not_exist_is_refused_with_those_that_do() {
     assert!(text(&output.stderr).contains("lst-fig5"), "{}", text(&output.stderr));
     assert_eq!(scratch.files(), [""; 0]);
 }
+
+/// Runs `roci` where no file may have more than so many blocks of 512 octets, as on a disk that is full from there on.
+#[cfg(unix)]
+fn with_room_for(scratch: &Scratch, blocks: u32, arguments: &str) -> std::process::Output {
+    // A page of one run has about 60 blocks, that of eighty side by side 120, and no other file more than 50.
+    scratch.scenario("a.toml", &SMALL.replace("[measure]\nsample = \"10us\"\n", ""));
+    std::process::Command::new("sh")
+        .args(["-c", &format!("ulimit -f {blocks}; trap '' XFSZ; exec \"$ROCI\" {arguments}")])
+        .env("ROCI", env!("CARGO_BIN_EXE_roci"))
+        .current_dir(&scratch.0)
+        .output()
+        .unwrap()
+}
+
+#[test]
+#[cfg(unix)]
+fn runs_whose_report_has_no_room_are_kept_and_said_to_be() {
+    let scratch = Scratch::new("no-room");
+    let sweep = "sweep a.toml --set traffic.0.size=1KB,2KB,3KB,4KB --seeds 1..20 --out out/sw";
+    let output = with_room_for(&scratch, 100, sweep);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let told = text(&output.stderr);
+    let expected = ": cannot write out/sw/report.html: File too large (os error 27); the results of all 80 runs are in out/sw\n";
+    assert!(told.ends_with(expected), "{told}");
+    assert!(text(&output.stdout).ends_with("Results are in out/sw.\n"), "the table is there too");
+    let files = scratch.files();
+    let count = |name: &str| files.iter().filter(|file| file.ends_with(name)).count();
+    assert_eq!(
+        (count("/summary.json"), count("/report.html")),
+        (80, 80),
+        "a page of each run and none of all"
+    );
+    let of_all = |name: &str| files.contains(&format!("out/sw/{name}"));
+    assert!(!of_all("report.html") && of_all("comparison.csv"), "{files:?}");
+    assert!(
+        files.iter().all(|file| file == "a.toml" || file.starts_with("out/sw/")),
+        "no draft is left: {files:?}"
+    );
+}
+
+#[test]
+#[cfg(unix)]
+fn a_run_that_has_no_room_leaves_nothing_and_names_the_file_where_it_was_to_be() {
+    let scratch = Scratch::new("no-room-for-one");
+    let output = with_room_for(&scratch, 30, "run a.toml --out out/one");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let told = text(&output.stderr);
+    assert!(told.ends_with(": cannot write out/one/report.html: File too large (os error 27)\n"), "{told}");
+    assert_eq!(scratch.files(), ["a.toml"]);
+}

@@ -325,18 +325,22 @@ impl Group {
 
     /// Writes what shows the runs side by side into `folder`: `report.html`, `comparison.csv` and, where a run has several tables of
     /// traffic, `comparison-traffic.csv`; for a single run, which has its own report, none of these. What a sweep has left out is in
-    /// `left-out.csv`.
-    ///
-    /// # Errors
-    /// [`OutputError`] names the file.
-    pub fn write_comparison(&self, folder: &Path, results: &[Results]) -> Result<(), OutputError> {
+    /// `left-out.csv`. Those that cannot be written are missing, and the others are there: why, the answer says of each.
+    #[must_use]
+    pub fn write_comparison(&self, folder: &Path, results: &[Results]) -> Vec<OutputError> {
+        let mut written = Vec::new();
         if !self.left_out.is_empty() {
             let path = folder.join("left-out.csv");
-            output::write(&path, |file| left_out::write_csv(file, &self.left_out))?;
+            written.push(output::write(&path, |file| left_out::write_csv(file, &self.left_out)));
         }
-        if self.runs.len() == 1 {
-            return Ok(());
+        if self.runs.len() > 1 {
+            written.extend(self.write_side_by_side(folder, results));
         }
+        written.into_iter().filter_map(Result::err).collect()
+    }
+
+    /// Writes those files of a comparison that show several runs.
+    fn write_side_by_side(&self, folder: &Path, results: &[Results]) -> Vec<Result<(), OutputError>> {
         let labels = self.full_labels();
         let places: Vec<String> =
             self.places().iter().map(|place| place.to_string_lossy().into_owned()).collect();
@@ -348,16 +352,18 @@ impl Group {
                 results,
             })
             .collect();
-        output::write(&folder.join("comparison.csv"), |file| report::write_comparison_csv(file, &shown))?;
+        let path = folder.join("comparison.csv");
+        let mut written = vec![output::write(&path, |file| report::write_comparison_csv(file, &shown))];
         if report::has_tables_of_traffic(&shown) {
             let path = folder.join("comparison-traffic.csv");
-            output::write(&path, |file| report::write_traffic_csv(file, &shown))?;
+            written.push(output::write(&path, |file| report::write_traffic_csv(file, &shown)));
         }
         let names = self.names();
-        output::write(&folder.join("report.html"), |file| match &self.tried {
+        written.push(output::write(&folder.join("report.html"), |file| match &self.tried {
             Some(tried) => report::write_tuned(file, &self.title, &names, &shown, tried),
             None => report::write_comparison(file, &self.title, &names, &shown),
-        })
+        }));
+        written
     }
 
     /// What each configuration came to, over its seeds.

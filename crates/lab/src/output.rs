@@ -111,7 +111,7 @@ pub fn write_all(folder: &Path, results: &mut Results, clock: &dyn Fn() -> f64) 
     write(&folder.join("summary.json"), |file| summary::write(file, results))
 }
 
-/// Creates the file at `path` and has `fill` write it.
+/// Creates the file at `path` and has `fill` write it. One that cannot be written to its end is removed.
 ///
 /// # Errors
 /// [`OutputError::Write`] names the file.
@@ -121,8 +121,10 @@ pub fn write(
 ) -> Result<(), OutputError> {
     let inner = || {
         let mut file = BufWriter::new(File::create(path)?);
-        fill(&mut file)?;
-        file.flush()
+        fill(&mut file).and_then(|()| file.flush()).inspect_err(|_| {
+            // Whoever reads half of it would take it for all.
+            let _ = std::fs::remove_file(path);
+        })
     };
     inner().map_err(|source| OutputError::Write { path: path.into(), source })
 }

@@ -166,7 +166,7 @@ fn the_page_of_a_sweep_has_a_column_for_each_key_and_not_one_for_all_of_them() {
     let results: Vec<Results> = group.runs.iter().map(of).collect();
     let folder = std::env::temp_dir().join(format!("roci-batch-page-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    group.write_comparison(&folder, &results).unwrap();
+    assert!(group.write_comparison(&folder, &results).is_empty());
     let html = std::fs::read_to_string(folder.join("report.html")).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     let (_, data) = html.split_once("type=\"application/json\">").unwrap();
@@ -191,6 +191,28 @@ fn the_page_of_a_sweep_has_a_column_for_each_key_and_not_one_for_all_of_them() {
         tables += 1;
     }
     assert!(tables > 4, "{tables}");
+}
+
+#[test]
+fn of_a_comparison_all_is_written_that_can_be_and_nothing_by_halves() {
+    let file = File::new("halves");
+    let axes = set(&[("switch.ecn.kmin", "10KB,20KB")]);
+    let group = Group::of_sweep(&file.0, &[], &axes, &[1]).unwrap();
+    let results = [with_collective(), with_collective()];
+    let folder = std::env::temp_dir().join(format!("roci-batch-halves-{}", std::process::id()));
+    // What stands in the way of one of them.
+    std::fs::create_dir_all(folder.join("comparison.csv")).unwrap();
+    let unwritten = group.write_comparison(&folder, &results);
+    let full = crate::output::write(&folder.join("flows.csv"), |file| {
+        std::io::Write::write_all(file, &[0; 100_000])?;
+        Err(std::io::ErrorKind::StorageFull.into())
+    });
+    let [comparison, report, flows] =
+        ["comparison.csv", "report.html", "flows.csv"].map(|name| folder.join(name).is_file());
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!((comparison, report, flows), (false, true, false));
+    assert!(unwritten.len() == 1 && unwritten[0].to_string().contains("comparison.csv"), "{unwritten:?}");
+    assert!(full.is_err());
 }
 
 #[test]

@@ -111,11 +111,41 @@ impl Folder {
         self
     }
 
+    /// `error` of a file in the draft, as one of where that was to appear: nobody knows of the draft.
+    #[must_use]
+    pub fn as_published(&self, error: OutputError) -> OutputError {
+        match error {
+            OutputError::Write { path, source } => {
+                let below = path.strip_prefix(&self.draft).map(|below| self.target.join(below));
+                OutputError::Write { path: below.unwrap_or(path), source }
+            }
+            error => error,
+        }
+    }
+
     /// Makes the results appear, in place of earlier ones.
     ///
     /// # Errors
     /// [`OutputError`] where something foreign has come in between, or the move fails; the earlier results then stay.
     pub fn publish(self) -> Result<(), OutputError> {
+        self.put_in_place()
+    }
+
+    /// The same, or else makes them appear [beside](Self::beside) that place, with `ending` behind its name, so that they are not lost. Gives where they are, and
+    /// why they are not where they were to be.
+    ///
+    /// # Errors
+    /// [`OutputError`] of the place that was meant, where they cannot be beside it either.
+    pub fn publish_or_beside(self, ending: &str) -> Result<(PathBuf, Option<OutputError>), OutputError> {
+        let Err(error) = self.put_in_place() else { return Ok((self.target.clone(), None)) };
+        let beside = self.beside(ending);
+        match beside.put_in_place() {
+            Ok(()) => Ok((beside.target.clone(), Some(error))),
+            Err(_) => Err(error),
+        }
+    }
+
+    fn put_in_place(&self) -> Result<(), OutputError> {
         judge(&self.target)?;
         if !self.target.exists() {
             return make(&self.target, fs::rename(&self.draft, &self.target));
@@ -600,5 +630,51 @@ mod tests {
         assert!(matches!(folder.publish(), Err(OutputError::Foreign { .. })));
         assert_eq!(fs::read_to_string(target.join("notes.txt")).unwrap(), "mine");
         assert_eq!(scratch.names(), ["run"]);
+    }
+
+    #[test]
+    fn results_whose_place_somebody_has_taken_meanwhile_appear_beside_it() {
+        let scratch = Scratch::new("taken");
+        let target = scratch.0.join("run");
+        let prepare = || {
+            let folder = Folder::prepare(&target).unwrap();
+            fs::write(folder.draft().join("summary.json"), "{}").unwrap();
+            folder
+        };
+        let (place, error) = prepare().publish_or_beside("-kept").unwrap();
+        assert!(place == target && error.is_none(), "nothing is in the way");
+        let folder = prepare();
+        fs::write(target.join("notes.txt"), "mine").unwrap();
+        let (place, error) = folder.publish_or_beside("-kept").unwrap();
+        assert_eq!(place, scratch.0.join("run-kept"));
+        assert!(matches!(error, Some(OutputError::Foreign { .. })));
+        assert_eq!(fs::read_to_string(place.join("summary.json")).unwrap(), "{}");
+        assert_eq!(fs::read_to_string(target.join("notes.txt")).unwrap(), "mine");
+        // That place may be taken too.
+        fs::remove_file(target.join("notes.txt")).unwrap();
+        let folder = prepare();
+        for taken in [&target, &place] {
+            fs::write(taken.join("notes.txt"), "mine").unwrap();
+        }
+        match folder.publish_or_beside("-kept") {
+            Err(OutputError::Foreign { path, .. }) => assert_eq!(path, target, "the one that was meant"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(scratch.names(), ["run", "run-kept"]);
+    }
+
+    #[test]
+    fn errors_name_the_place_where_a_file_was_to_appear() {
+        let scratch = Scratch::new("told");
+        let folder = Folder::prepare(&scratch.0.join("run")).unwrap();
+        let told = |path: PathBuf| {
+            let source = io::ErrorKind::StorageFull.into();
+            folder.as_published(OutputError::Write { path, source }).to_string()
+        };
+        let name = |path: &Path| format!("cannot write {}: ", path.display());
+        let of_draft = told(folder.draft().join("a/flows.csv"));
+        assert!(of_draft.starts_with(&name(&scratch.0.join("run/a/flows.csv"))), "{of_draft}");
+        let other = scratch.0.join("other");
+        assert!(told(other.clone()).starts_with(&name(&other)));
     }
 }
