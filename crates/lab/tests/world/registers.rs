@@ -1,7 +1,7 @@
 //! Registers that `[[at]]` writes for one table of traffic.
 
 use super::{run, star};
-use roci_lab::results::Results;
+use roci_lab::results::{FlowResult, Results};
 use roci_units::{Instant, Span};
 
 /// Two tables with hosts of their own, whose packets meet nowhere and are marked without chance. Each has two flows to one host that begin
@@ -92,6 +92,10 @@ fn a_program_is_replaced_for_the_flows_of_one_table() {
 
 /// Two servers of two GPUs: of each table one flow within a server, under the control of that network, and one between servers. What is said is of the run.
 fn by_networks(own: &str, at: &str) -> Results {
+    by_networks_with(&format!("\"{own}\""), at, &[])
+}
+
+fn by_networks_with(own: &str, at: &str, overrides: &[(&str, &str)]) -> Results {
     let table = |name: &str, pairs: [[u32; 2]; 2]| {
         let flow = |[a, b]: [u32; 2]| format!("{{ src = \"h{a}\", dst = \"h{b}\", size = \"1MB\" }}");
         let flows = pairs.map(flow).join(", ");
@@ -99,11 +103,11 @@ fn by_networks(own: &str, at: &str) -> Results {
     };
     let text = format!(
         "start_jitter = \"0s\"\n[topology]\nkind = \"rails\"\nservers = 2\ngpus = 2\nspines = 1\nrate = \"100Gb/s\"\ndelay = \"1us\"\n\
-         scale_up = \"900Gb/s\"\nscale_up_delay = \"100ns\"\n[[transport.on]]\nswitches = [\"up*\"]\ncontrol = \"{own}\"\n{}{}{at}",
+         scale_up = \"900Gb/s\"\nscale_up_delay = \"100ns\"\n[[transport.on]]\nswitches = [\"up*\"]\ncontrol = {own}\n{}{}{at}",
         table("storage", [[0, 1], [0, 2]]),
         table("video", [[3, 2], [3, 1]]),
     );
-    run(&text, &[])
+    run(&text, overrides)
 }
 
 /// The time of each flow of [`by_networks`], in the order of the text, and what was told of writes.
@@ -148,5 +152,29 @@ fn a_parameter_of_a_table_is_told_of_where_the_law_of_a_network_has_it_too() {
             usize::from(is_told),
             "{own}: {told:?}"
         );
+    }
+}
+
+#[test]
+fn programs_of_networks_are_replaced_with_all_and_by_flow_but_not_with_a_table() {
+    let program = "{ law = \"program\", elf = \"firmware/dcqcn.elf\" }";
+    let at = |of: &str| {
+        format!(
+            "[[at]]\ntime = \"3us\"\n{of}\nset = {{ \"transport.control.elf\" = \"firmware/timely.elf\" }}\n"
+        )
+    };
+    for (of, expected) in [
+        ("", [true, true, true, true]),
+        ("traffic = \"storage\"", [false, true, false, false]),
+        ("flow = \"0.0\"", [true, false, false, false]),
+        ("flow = \"0.1\"", [false, true, false, false]),
+    ] {
+        let results = by_networks_with(program, &at(of), &[("transport.control", program)]);
+        let replaced = |flow: &FlowResult| {
+            let control = results.controls[usize::from(flow.control)].as_str();
+            assert!(control.starts_with("program elf=firmware/dcqcn.elf"), "{control}");
+            control.ends_with(", firmware/timely.elf from 3us")
+        };
+        assert_eq!(results.flows.iter().map(replaced).collect::<Vec<_>>(), expected, "{of}");
     }
 }
