@@ -57,7 +57,7 @@
 //! - **Errors.** `{:?}` of an error of this crate is the same sentence as `{}`, so that `unwrap` and a `main` that returns
 //!   `Result<(), Box<dyn Error>>` print it.
 //!
-//! Out of scope: memory windows, reliable and unreliable datagrams beyond UD SEND, automatic path migration.
+//! Out of scope: reliable and unreliable datagrams beyond UD SEND, automatic path migration.
 //!
 //! # Rooms
 //!
@@ -74,7 +74,7 @@
 //! | [`congestion`] | congestion-control laws and programs by name |
 //! | `asynchronous` | with the feature `tokio`: tasks wait for completions and connections |
 //! | [`control`] | the control socket: registers and counters of a running device, and what they come to over time |
-//! | [`memory`] | regions, buffers, slices |
+//! | [`memory`] | regions, buffers, slices, windows |
 //! | [`cm`] | connection set-up: RDMA-CM's listen, connect, accept, reject |
 //! | [`perf`] | perftest's tests of bandwidth and latency, either end of which can be perftest |
 //! | [`ping`] | rping's protocol, either end of which can be rping |
@@ -88,6 +88,7 @@
 //! | [`threads`] | threads of the library's own |
 //! | `counters` | what the packets of a queue pair have met |
 //! | `alive` | whether a peer still lives of which nothing is awaited |
+//! | `local` | requests that no packet carries, in the order of their queue |
 //! | `works`, `table`, `numbers`, `paths`, `clock`, `waiters` | what they lean on |
 //!
 //! `docs/decisions/0004-endpoint.md` says who owns what, and why; `docs/guide/endpoint.md` how it meets the host.
@@ -123,6 +124,7 @@ pub mod event;
 mod habit;
 mod icrc;
 pub mod io;
+mod local;
 pub mod memory;
 mod moderation;
 mod numbers;
@@ -151,12 +153,15 @@ pub use counters::Counters;
 pub use device::{Backend, Device, DeviceConfig, Mtu, Progress, ProtectionDomain};
 pub use event::{Event, Events};
 pub use io::{Bottleneck, Faults, MemoryWire};
-pub use memory::{Buffer, ForeignRegion, LentError, MemoryRegion, RegionError, RemoteMemory, Slice};
+pub use memory::{
+    Buffer, ForeignRegion, LentError, MemoryRegion, MemoryWindow, RegionError, RemoteMemory, Slice,
+    WindowTarget,
+};
 pub use queue_pair::{QpInfo, QueuePair, QueuePairBuilder, QueuePairError};
 pub use roci_control::{Law, Value};
 pub use roci_transport::{
-    Access, Change, CompletionKind, Operation, PostError, QpState, QpStatus, Recovery, Refusal, Service,
-    Status, Tail, Transition,
+    Access, Change, CompletionKind, Operation, PostError, QpState, QpStatus, Recovery, Refusal,
+    RegisterError, Service, Status, Tail, Transition, WindowKind,
 };
 pub use roci_units::{BitsPerSec, Psn, Qpn, Span};
 pub use roci_wire::Layout;

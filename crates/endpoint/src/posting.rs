@@ -23,6 +23,10 @@ impl Core {
     ) -> Result<(), WrError> {
         let left = self.entries[place as usize].as_ref().map_or(0, |entry| entry.sends_left);
         let length = self.prepare(place, left, pd, request)?;
+        let waits = self.entries[place as usize].as_ref().is_some_and(|entry| !entry.behind.is_empty());
+        if waits || matches!(request.payload, Payload::Local(_)) {
+            return self.stand_behind(place, request, length);
+        }
         let payload = std::mem::replace(&mut request.payload, Payload::None);
         let (id, owner, signaled) = (request.id, Owner::Send(place), request.signaled);
         let work = Work { id, owner, signaled, payload, is_void: false };
@@ -91,7 +95,7 @@ impl Core {
     }
 
     /// What the engine found, in words that say what can be done.
-    fn explain(&self, place: u32, error: PostError, operation: &Operation) -> WrError {
+    pub(crate) fn explain(&self, place: u32, error: PostError, operation: &Operation) -> WrError {
         match (error, operation) {
             (PostError::Remote, Operation::FetchAdd { va, .. } | Operation::CompareSwap { va, .. })
                 if !va.is_multiple_of(8) =>
@@ -147,7 +151,7 @@ impl Core {
 }
 
 /// The engine's request, of the work at place `at`.
-fn asked(request: &SendWr, at: u32, length: u32) -> SendRequest {
+pub(crate) fn asked(request: &SendWr, at: u32, length: u32) -> SendRequest {
     SendRequest {
         id: u64::from(at),
         operation: request.operation,
@@ -164,7 +168,7 @@ fn asked(request: &SendWr, at: u32, length: u32) -> SendRequest {
 /// What the engine cannot check, since it is given no local keys.
 fn judge(payload: &Payload, pd: Pd) -> Option<WrError> {
     let (domains, writable) = match payload {
-        Payload::None => (true, true),
+        Payload::None | Payload::Local(_) => (true, true),
         Payload::Inline(octets) if octets.len() > INLINE_MAX => return Some(WrError::Inline),
         Payload::Inline(_) => (true, true),
         Payload::Slice(slice) => (slice.pd() == pd, true),

@@ -21,7 +21,7 @@ use crate::works::{Owner, Works};
 use roci_control::{Law, program};
 use roci_transport::{
     Access, Completion, CompletionKind, Deferral, Engine, MemoryOperation, Pd, Reaction, Resolution, Segment,
-    Srq, Status, Tail, Transition,
+    SendRequest, Srq, Status, Tail, Transition,
 };
 use roci_units::{Instant, Psn, Qpn, Span};
 use roci_wire::Layout;
@@ -125,6 +125,8 @@ pub(crate) struct Entry {
     pub(crate) shares: bool,
     /// The same while nothing is posted.
     pub(crate) room: (u32, u32),
+    /// Requests that wait for one that no packet carries, which is the first of them or was.
+    pub(crate) behind: VecDeque<SendRequest>,
     /// Who is to be told when it fails.
     pub(crate) watch: Option<Watch>,
     /// Octets of payload that it has sent, some of them again. The engine has no room to count them.
@@ -171,10 +173,15 @@ pub(crate) struct Core {
     pub(crate) entries: Vec<Option<Entry>>,
     pub(crate) vacant: Vec<u32>,
     pub(crate) works: Works,
+    /// Queue pairs with requests that wait for one that no packet carries.
+    pub(crate) behind: Vec<u32>,
+    /// Whether some of those have begun and want to be sent.
+    pub(crate) has_begun: bool,
     pub(crate) paths: Paths,
     pub(crate) memories: HashMap<u32, Arc<Memory>>,
     /// The region that the run of packets in hand touches. It is let go before anything else that may take a region.
-    pub(crate) held: Option<(u32, Arc<Memory>)>,
+    /// With it, by what address its first octet is named under that key.
+    pub(crate) held: Option<(u32, Arc<Memory>, u64)>,
     /// Payloads of the run in hand that wait to be put in their places.
     pub(crate) placements: Vec<Unplaced>,
     pub(crate) batch: Batch,
@@ -267,7 +274,7 @@ impl Shard {
         if arrived > 0 && !self.core.greetings.is_empty() {
             self.core.greet();
         }
-        self.core.complete();
+        self.complete(now);
         self.core.mind_reads(now, arrived == 0);
         self.core.mind_counters();
         if arrived == 0 && now.since(self.core.answered_at) >= REPLY_HELD
@@ -305,13 +312,24 @@ impl Shard {
     pub(crate) fn push(&mut self, now: Instant) {
         self.core.settle(now);
         self.send(now);
+        self.complete(now);
+    }
+
+    /// Delivers what has ended, and sends what waited for a request that no packet carries.
+    #[inline]
+    fn complete(&mut self, now: Instant) {
         self.core.complete();
+        while std::mem::take(&mut self.core.has_begun) {
+            self.core.settle(now);
+            self.send(now);
+            self.core.complete();
+        }
     }
 
     /// After something was posted that waits for company: delivers what has ended all the same.
     pub(crate) fn hold(&mut self, now: Instant) {
         self.core.settle(now);
-        self.core.complete();
+        self.complete(now);
     }
 
     /// Sends what waits for company, as the application is about to wait by other means than looking.
@@ -410,21 +428,33 @@ impl Core {
     /// The region with `key`, held, and where in it `address` is. [`let_go`](Self::let_go) ends the holding.
     #[inline]
     pub(crate) fn memory(&mut self, key: u32, address: u64) -> Option<(&Memory, usize)> {
-        if self.held.as_ref().is_none_or(|(held, _)| *held != key) {
+        if self.held.as_ref().is_none_or(|(held, ..)| *held != key) {
             self.let_go();
-            let memory = self.memories.get(&key)?.clone();
+            let (memory, first) = match self.memories.get(&key) {
+                Some(memory) => (memory.clone(), memory.address()),
+                None => self.behind_window(key)?,
+            };
             memory.hold();
-            self.held = Some((key, memory));
+            self.held = Some((key, memory, first));
         }
-        let (_, memory) = self.held.as_ref()?;
-        let offset = usize::try_from(address.checked_sub(memory.address())?).ok()?;
+        let (_, memory, first) = self.held.as_ref()?;
+        let offset = usize::try_from(address.wrapping_sub(*first)).ok()?;
         Some((memory, offset))
+    }
+
+    /// The region that a window's key leads to, and by what address its first octet is named there, which may lie before zero.
+    #[cold]
+    fn behind_window(&self, key: u32) -> Option<(Arc<Memory>, u64)> {
+        let (region, shift) = self.engine.regions().behind_window(key)?;
+        let memory = self.memories.get(&region)?.clone();
+        let first = memory.address().wrapping_sub(shift);
+        Some((memory, first))
     }
 
     /// Lets others touch the region that was held.
     #[inline]
     pub(crate) fn let_go(&mut self) {
-        if let Some((_, memory)) = self.held.take() {
+        if let Some((_, memory, _)) = self.held.take() {
             memory.let_go();
         }
     }
@@ -432,6 +462,13 @@ impl Core {
     /// Delivers the ends of work requests to their completion queues, and the failures of queue pairs to who watches them: those
     /// first, so that they are known to whoever polls what they have ended.
     pub(crate) fn complete(&mut self) {
+        self.deliver();
+        while !self.behind.is_empty() && self.go_on() {
+            self.deliver();
+        }
+    }
+
+    fn deliver(&mut self) {
         self.meet_with_all();
         while let Some(mut completion) = self.engine.poll_completion() {
             let Some(work) = self.works.remove(completion.id) else { continue };
@@ -482,7 +519,7 @@ impl Core {
     }
 
     #[inline]
-    fn meet_with_all(&mut self) {
+    pub(crate) fn meet_with_all(&mut self) {
         while let Some(incident) = self.engine.poll_incident() {
             self.meet_with(incident);
         }
@@ -538,7 +575,7 @@ impl Core {
     }
 
     /// Counts a request that has ended as room in its queue.
-    fn returned(&mut self, owner: Owner) {
+    pub(crate) fn returned(&mut self, owner: Owner) {
         let (place, sent) = match owner {
             Owner::Send(place) => (place, true),
             Owner::Recv(place) => (place, false),
@@ -608,7 +645,7 @@ impl Core {
     }
 
     /// Moves a queue pair to the error state.
-    fn fail(&mut self, now: Instant, place: u32) {
+    pub(crate) fn fail(&mut self, now: Instant, place: u32) {
         let fail = roci_transport::Change { transition: Some(Transition::Fail), ..Default::default() };
         // One that has failed before has flushed everything, and one in RESET has nothing.
         let _ = self.engine.modify_qp(now, inner(place), &fail);
@@ -630,6 +667,8 @@ impl Core {
             && (entry.sends_left, entry.recvs_left) != entry.room
         {
             (entry.sends_left, entry.recvs_left) = entry.room;
+            entry.behind.clear();
+            self.behind.retain(|other| *other != place);
             self.works.remove_of(|owner| owner == Owner::Send(place) || owner == Owner::Recv(place));
         }
     }

@@ -5,7 +5,8 @@
 
 use crate::memory::region::Memory;
 use crate::shard::Core;
-use roci_transport::{Pd, RegisterError};
+use roci_transport::{Binding, Pd, RegisterError, WindowKind};
+use roci_units::Qpn;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,6 +20,11 @@ pub(crate) enum Change {
     Deregister(u32),
     /// A peer had the key invalidated, on the shard of its queue pair.
     Invalidate(Pd, u32),
+    AllocateWindow(Pd, WindowKind, Key),
+    DeallocateWindow(u32),
+    /// A window of type 1 was bound, on the shard of the queue pair that did it, where this comes too late to change anything. One of type
+    /// 2 serves that queue pair alone, and no other shard need know.
+    Bind(Pd, Binding),
 }
 
 /// All changes that some shard has not applied yet.
@@ -99,6 +105,18 @@ impl Core {
             Change::Invalidate(pd, key) => {
                 // On the shard where it happened it is invalid already; it may be gone, too.
                 let _ = self.engine.invalidate(pd, key);
+            }
+            Change::AllocateWindow(pd, kind, told) => {
+                let key = self.engine.allocate_window(pd, kind);
+                let first = told.get_or_init(|| key);
+                debug_assert_eq!(*first, key, "the tables of the shards agree");
+            }
+            Change::DeallocateWindow(key) => {
+                let _ = self.engine.deallocate_window(key);
+            }
+            Change::Bind(pd, binding) => {
+                // The region or the window may be gone since.
+                let _ = self.engine.bind(pd, Qpn::new(0), &binding);
             }
         }
     }

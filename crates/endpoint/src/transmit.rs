@@ -221,7 +221,7 @@ impl Core {
                     // SAFETY: it is held.
                     #[expect(unsafe_code, reason = "see above")]
                     let found =
-                        found.and_then(|((_, memory), at)| unsafe { memory.octets_held(at, payload) });
+                        found.and_then(|((_, memory, _), at)| unsafe { memory.octets_held(at, payload) });
                     // A region that is gone has nothing to send any more.
                     let Some(found) = found else { break };
                     octets = found;

@@ -1,6 +1,8 @@
 //! Work requests, typed by what they do, and their completions.
 
+use crate::local::Local;
 use crate::memory::region::Handle;
+use crate::memory::window::{MemoryWindow, WindowTarget};
 use crate::memory::{Buffer, RemoteMemory, Slice};
 use roci_transport::{CompletionKind, Operation, PostError, Status, Tail};
 use roci_units::Qpn;
@@ -21,13 +23,15 @@ pub(crate) enum Payload {
     Slices(Box<[Slice]>),
     Buffer(Buffer),
     Buffers(Box<[Buffer]>),
+    /// What no packet carries.
+    Local(Box<Local>),
 }
 
 impl Payload {
     /// Whether some of it lies in a region.
     pub(crate) fn refers_to(&self, handle: &Handle) -> bool {
         match self {
-            Self::None | Self::Inline(_) => false,
+            Self::None | Self::Inline(_) | Self::Local(_) => false,
             Self::Slice(slice) => slice.is_of(handle),
             Self::Slices(slices) => slices.iter().any(|slice| slice.is_of(handle)),
             Self::Buffer(buffer) => buffer.is_of(handle),
@@ -37,7 +41,7 @@ impl Payload {
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::None => 0,
+            Self::None | Self::Local(_) => 0,
             Self::Inline(octets) => octets.len(),
             Self::Slice(slice) => slice.len(),
             Self::Slices(slices) => slices.iter().map(Slice::len).sum(),
@@ -143,6 +147,24 @@ impl SendWr {
     pub fn datagram_inline(octets: &[u8], address: IpAddr, qpn: Qpn, q_key: u32) -> Self {
         let operation = Operation::Datagram { path: 0, qpn, q_key, tail: Tail::Plain };
         Self { destination: Some(address), ..Self::new(operation, inline(octets)) }
+    }
+
+    /// Binds a memory window to `target`, in the order of the send queue: once all requests before it have ended, and before those behind
+    /// it begin. From then on `rkey` is its key, of which the lower 8 bits are the caller's to choose (the former one's and one, say): peers
+    /// may be told of it by a request behind this one, or when this has completed. No receiver hears of it; RC and UC queue pairs bind.
+    ///
+    /// What cannot be bound completes as [`Status::MemoryWindowBindError`], and its queue pair fails: a window of type 2 that is bound, a
+    /// region without [`Access::BIND`](roci_transport::Access::BIND), one without local writing where peers are to write, one of another
+    /// protection domain, octets beyond it.
+    pub fn bind(window: &MemoryWindow, rkey: u32, target: WindowTarget) -> Self {
+        let local = Local::Bind(target.binding(window, rkey), target.into_handle());
+        Self::new(Operation::Send(Tail::Plain), Payload::Local(Box::new(local)))
+    }
+
+    /// Invalidates the key of a window of type 2 that this queue pair has bound, in the order of the send queue as
+    /// [`bind`](Self::bind): a peer's requests under it fail from then on. Any other key is an error, as there.
+    pub fn invalidate_local(rkey: u32) -> Self {
+        Self::new(Operation::Send(Tail::Plain), Payload::Local(Box::new(Local::Invalidate(rkey))))
     }
 
     /// Gathers from several slices, one after the other, in place of what it was made with, which goes back to its region. READs

@@ -58,6 +58,18 @@ impl Works {
         Some(work)
     }
 
+    /// What a request that goes on has lent, or is to do.
+    pub(crate) fn take_payload(&mut self, id: u64) -> Option<Payload> {
+        let work = self.places.get_mut(usize::try_from(id).ok()?)?.as_mut()?;
+        Some(std::mem::replace(&mut work.payload, Payload::None))
+    }
+
+    /// Whether no packet carries the request of this number.
+    pub(crate) fn is_local(&self, id: u64) -> bool {
+        let work = usize::try_from(id).ok().and_then(|place| self.places.get(place)?.as_ref());
+        work.is_some_and(|work| matches!(work.payload, Payload::Local(_)))
+    }
+
     /// Drops all requests of an owner, and gives back what they lent.
     pub(crate) fn remove_of(&mut self, owns: impl Fn(Owner) -> bool) {
         for (place, work) in (0..).zip(&mut self.places) {
@@ -75,7 +87,7 @@ impl Works {
         for (id, work) in (0..).zip(&mut self.places) {
             let Some(work) = work.as_mut().filter(|work| work.payload.refers_to(handle)) else { continue };
             match &work.payload {
-                Payload::None | Payload::Inline(_) => {}
+                Payload::None | Payload::Inline(_) | Payload::Local(_) => {}
                 Payload::Slice(slice) => work.payload = Payload::Inline(slice.to_vec().into()),
                 Payload::Slices(slices) => {
                     work.payload = Payload::Inline(slices.iter().flat_map(Slice::to_vec).collect());

@@ -367,7 +367,9 @@ fn take_only(
         || reth.length != payload
         || header.flags.has(Flags::TRIMMED)
         || common.hears.meets(Class::DATA)
-        || regions.check(profile.pd, reth.rkey, reth.va, payload.into(), Access::REMOTE_WRITE).is_err()
+        || regions
+            .check_for((profile.pd, common.qpn), reth.rkey, reth.va, payload.into(), Access::REMOTE_WRITE)
+            .is_err()
     {
         return false;
     }

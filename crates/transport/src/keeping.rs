@@ -406,7 +406,11 @@ impl Engine {
                 return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
             }
             let length = u64::from(length);
-            if self.regions.check(pd, reth.rkey, reth.va, length, Access::REMOTE_WRITE).is_err() {
+            if self
+                .regions
+                .check_for((pd, self.qps[slot].common.qpn), reth.rkey, reth.va, length, Access::REMOTE_WRITE)
+                .is_err()
+            {
                 return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
             }
             if shape.has(Shape::IMMEDIATE) && self.receive_for(slot, header).is_none() {

@@ -13,6 +13,7 @@
 //! | [`segment`] | what is offered and sent |
 //! | [`arrival`] | what arrives, what follows from it, what is deferred |
 //! | [`memory`] | regions, their keys and rights |
+//! | [`window`] | keys to parts of regions, which requests give and take away |
 //! | [`delivery`] | which packets have arrived, and which are sent again |
 //! | [`credit`] | how fast and how far a queue pair may send |
 //! | [`agent`] | the hook for what is per port |
@@ -70,6 +71,7 @@ pub mod timer;
 mod token;
 mod transmit;
 mod unreliable;
+pub mod window;
 pub mod work;
 
 pub use agent::PortAgent;
@@ -85,4 +87,5 @@ pub use qp::{BITMAP_PACKETS, BITMAP_PACKETS_MAX};
 pub use segment::{Grant, Offer, OwnedEvent, Segment, Source, Until};
 pub use setup::{Counters, QpStatus};
 pub use state::{QpState, Transition};
+pub use window::{BindError, Binding, WindowKind};
 pub use work::{Completion, CompletionKind, Operation, PostError, RecvRequest, SendRequest, Status, Tail};

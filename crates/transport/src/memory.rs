@@ -3,8 +3,10 @@
 //! The engine owns the table, the worlds own the octets: a request that the table refuses never reaches memory.
 
 use crate::config::Pd;
+use crate::window::{BindError, Binding, WindowKind, Windows, index_of};
 use alloc::vec::Vec;
 use core::ops::BitOr;
+use roci_units::Qpn;
 
 /// Rights to a memory region besides local reading, which every region grants (IBTA Vol 1 §10.6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +23,10 @@ impl Access {
     pub const REMOTE_WRITE: Self = Self(4);
     /// The peer may use atomics; only together with local writing.
     pub const REMOTE_ATOMIC: Self = Self(8);
-    /// All rights.
+    /// All rights to octets.
     pub const ALL: Self = Self(15);
+    /// Our own requests may bind memory windows to it.
+    pub const BIND: Self = Self(16);
 
     /// Whether all of `other`'s rights are granted.
     #[must_use]
@@ -60,6 +64,8 @@ pub enum AccessError {
     Invalidated,
     /// The region belongs to another protection domain.
     ProtectionDomain,
+    /// Another queue pair bound the window.
+    QueuePair,
     /// The region does not grant this right.
     Rights,
     /// Not all octets lie within the region.
@@ -92,6 +98,7 @@ pub struct Regions {
     oldest_free: u32,
     newest_free: u32,
     scramble: Scramble,
+    windows: Windows,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +131,8 @@ impl Regions {
     /// No regions. The `seed` decides the keys: the run's in a simulation, entropy in the real world.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { regions: Vec::new(), oldest_free: NIL, newest_free: NIL, scramble: Scramble::new(seed) }
+        let (scramble, windows) = (Scramble::new(seed), Windows::default());
+        Self { regions: Vec::new(), oldest_free: NIL, newest_free: NIL, scramble, windows }
     }
 
     /// Registers `length` octets from `address` and gives their key, local and remote, which is never zero.
@@ -164,6 +172,9 @@ impl Regions {
             None => self.oldest_free = place,
         }
         self.newest_free = place;
+        if !self.windows.is_empty() {
+            self.windows.end_of_region(key);
+        }
         Ok(())
     }
 
@@ -212,6 +223,112 @@ impl Regions {
         if inside { Ok(()) } else { Err(AccessError::Bounds) }
     }
 
+    /// The same for a peer of queue pair `qpn`, under the key of a region or of a window. Who has no windows pays nothing for them.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    #[inline]
+    pub fn check_for(
+        &self,
+        (pd, qpn): (Pd, Qpn),
+        key: u32,
+        address: u64,
+        length: u64,
+        needs: Access,
+    ) -> Result<(), AccessError> {
+        let checked = self.check(pd, key, address, length, needs);
+        if checked != Err(AccessError::UnknownKey) || self.windows.is_empty() {
+            return checked;
+        }
+        self.check_window((pd, qpn), key, address, length - 1, needs)
+    }
+
+    #[cold]
+    fn check_window(
+        &self,
+        asks: (Pd, Qpn),
+        key: u32,
+        address: u64,
+        beyond_first: u64,
+        needs: Access,
+    ) -> Result<(), AccessError> {
+        let region = self.windows.check(asks, key, address, beyond_first, needs)?;
+        let place = self.place(region).ok_or(AccessError::UnknownKey)?;
+        self.regions[place as usize].admits(asks.0)
+    }
+
+    /// Makes a memory window, bound to nothing yet, and gives a key of it: the lower 8 bits are the application's to change with each
+    /// binding, no other window and no region has one with the same upper 24.
+    ///
+    /// # Errors
+    /// [`RegisterError::Full`].
+    pub fn allocate_window(&mut self, pd: Pd, kind: WindowKind) -> Result<u32, RegisterError> {
+        loop {
+            self.windows.last = self.windows.last.wrapping_add(1);
+            let first = self.scramble.forward(self.windows.last) & !0xff;
+            let is_taken =
+                self.windows.has(index_of(first)) || (first..=first | 0xff).any(|key| self.is_known(key));
+            if first != 0 && !is_taken {
+                return self.windows.insert(index_of(first), pd, kind).map(|()| first);
+            }
+        }
+    }
+
+    /// Ends a memory window; its key fits no longer.
+    ///
+    /// # Errors
+    /// [`AccessError::UnknownKey`].
+    pub fn deallocate_window(&mut self, key: u32) -> Result<(), AccessError> {
+        self.windows.remove(key)
+    }
+
+    /// Binds a window at the wish of queue pair `qpn` of domain `pd`: from now on its new key fits, and a former one no longer.
+    ///
+    /// # Errors
+    /// [`BindError`] says what is wrong; nothing has changed then.
+    pub fn bind(&mut self, pd: Pd, qpn: Qpn, binding: &Binding) -> Result<(), BindError> {
+        let region = self.place(binding.region).ok_or(AccessError::UnknownKey).and_then(|place| {
+            let Region { pd, access, start, last, state, .. } = self.regions[place as usize];
+            if state == State::Valid { Ok((pd, access, start, last)) } else { Err(AccessError::Invalidated) }
+        });
+        self.windows.bind((pd, qpn), binding, region)
+    }
+
+    /// Invalidates the key of a window of type 2 that queue pair `qpn` bound, at its own wish or its peer's.
+    ///
+    /// # Errors
+    /// When no window has the key, or it is of type 1, not bound, or bound by another queue pair.
+    pub fn invalidate_window(&mut self, pd: Pd, qpn: Qpn, key: u32) -> Result<(), AccessError> {
+        self.windows.invalidate((pd, qpn), key)
+    }
+
+    /// Where a window's key leads to, or did before it was invalidated: the region's key, and what is to be added to an address.
+    pub fn behind_window(&self, key: u32) -> Option<(u32, u64)> {
+        self.windows.behind(key)
+    }
+
+    /// Whether a window of this key serves all queue pairs of its protection domain.
+    pub fn is_shared_window(&self, key: u32) -> bool {
+        self.windows.are_shared(key)
+    }
+
+    /// Whether a window is bound to the region of this key.
+    pub fn has_windows(&self, region: u32) -> bool {
+        self.windows.are_bound_to(region)
+    }
+
+    /// A queue pair is gone, and what it bound of type 2 is invalid.
+    pub(crate) fn forget_queue_pair(&mut self, qpn: Qpn) {
+        if !self.windows.is_empty() {
+            self.windows.end_of_queue_pair(qpn);
+        }
+    }
+
+    /// Whether a region has this key.
+    fn is_known(&self, key: u32) -> bool {
+        self.place(key).is_some()
+    }
+
     fn insert(&mut self, pd: Pd, start: u64, last: u64, access: Access) -> Result<u32, RegisterError> {
         let writes = access.has(Access::REMOTE_WRITE) || access.has(Access::REMOTE_ATOMIC);
         if writes && !access.has(Access::LOCAL_WRITE) {
@@ -222,7 +339,7 @@ impl Regions {
         loop {
             region.generation = region.generation.wrapping_add(1);
             let key = self.scramble.forward(plain(place, region.generation));
-            if key != 0 {
+            if key != 0 && !self.windows.has(index_of(key)) {
                 *region = Region { start, last, pd, access, state: State::Valid, ..*region };
                 return Ok(key);
             }

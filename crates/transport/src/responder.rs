@@ -129,7 +129,13 @@ impl Engine {
             let reth = header.reth();
             if self
                 .regions
-                .check(pd, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_WRITE)
+                .check_for(
+                    (pd, self.qps[slot].common.qpn),
+                    reth.rkey,
+                    reth.va,
+                    u64::from(reth.length),
+                    Access::REMOTE_WRITE,
+                )
                 .is_err()
             {
                 return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
@@ -165,7 +171,7 @@ impl Engine {
         if self.qps[slot].responder.keys_ended != self.keys_ended || first && !write {
             self.check_rest(now, slot, write, reaction)?;
         }
-        if shape.has(Shape::INVALIDATE) && self.invalidate(pd, header.immediate()).is_err() {
+        if shape.has(Shape::INVALIDATE) && self.invalidate_for(slot, header.immediate()).is_err() {
             return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
         }
         if payload > 0 {
@@ -219,12 +225,13 @@ impl Engine {
         reaction: &mut Reaction,
     ) -> Result<(), Refusal> {
         let pd = self.profile(slot).pd;
-        let responder = &mut self.qps[slot].responder;
+        let Qp { common, responder, .. } = &mut self.qps[slot];
+        let asks = (pd, common.qpn);
         responder.keys_ended = self.keys_ended;
         let (key, address, left) = (responder.key, responder.address, u64::from(responder.remaining));
         let needs = if write { Access::REMOTE_WRITE } else { Access::LOCAL_WRITE };
         let is_void = !write && self.recvs.get(responder.recv).is_void;
-        let fits = !write && key == 0 || self.regions.check(pd, key, address, left, needs).is_ok();
+        let fits = !write && key == 0 || self.regions.check_for(asks, key, address, left, needs).is_ok();
         if fits && !is_void {
             return Ok(());
         }

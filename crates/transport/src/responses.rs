@@ -37,7 +37,12 @@ impl Engine {
         if reth.length > 1 << 31 || packets > crate::qp::MAX_OUTSTANDING || header.payload != 0 {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
-        if self.regions.check(pd, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_READ).is_err() {
+        let asks = (pd, self.qps[slot].common.qpn);
+        if self
+            .regions
+            .check_for(asks, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_READ)
+            .is_err()
+        {
             return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
         }
         let access = Stored::Read { address: reth.va, key: reth.rkey, length: reth.length };
@@ -96,8 +101,8 @@ impl Engine {
         if !atomic.va.is_multiple_of(8) || header.payload != 0 {
             return Err(self.refuse(now, slot, NakCode::InvalidRequest, reaction));
         }
-        let pd = self.profile(slot).pd;
-        if self.regions.check(pd, atomic.rkey, atomic.va, 8, Access::REMOTE_ATOMIC).is_err() {
+        let asks = (self.profile(slot).pd, self.qps[slot].common.qpn);
+        if self.regions.check_for(asks, atomic.rkey, atomic.va, 8, Access::REMOTE_ATOMIC).is_err() {
             return Err(self.refuse(now, slot, NakCode::RemoteAccessError, reaction));
         }
         let (address, key) = (atomic.va, atomic.rkey);
@@ -186,8 +191,11 @@ impl Engine {
         let profile = self.profile(slot);
         let (pd, mtu, deferred) = (profile.pd, u32::from(profile.mtu), profile.deferred.memory);
         let reth = header.reth();
-        let allowed =
-            self.regions.check(pd, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_READ).is_ok();
+        let asks = (pd, self.qps[slot].common.qpn);
+        let allowed = self
+            .regions
+            .check_for(asks, reth.rkey, reth.va, u64::from(reth.length), Access::REMOTE_READ)
+            .is_ok();
         let Some(resource) = self.reads.get_mut(self.qps[slot].responder.reads).covering(at) else { return };
         let Stored::Read { address, key, length } = &mut resource.access else { return };
         let end = at.wrapping_add(reth.length.div_ceil(mtu).max(1));
@@ -379,7 +387,7 @@ impl Engine {
     pub(crate) fn check_read(&mut self, now: Instant, slot: usize, at: u32) -> bool {
         let profile = self.profile(slot);
         let (pd, mtu, separate) = (profile.pd, u32::from(profile.mtu), profile.separate_reads());
-        let keys_ended = self.keys_ended;
+        let (keys_ended, asks) = (self.keys_ended, (pd, self.qps[slot].common.qpn));
         let reads = self.reads.get_mut(self.qps[slot].responder.reads);
         let Some(resource) = (if separate { reads.answering(at) } else { reads.turn() }) else {
             return false;
@@ -387,7 +395,7 @@ impl Engine {
         let Stored::Read { address, key, length } = resource.access else { return true };
         let before = at.wrapping_sub(resource.first) * mtu;
         let (address, left) = (address.wrapping_add(u64::from(before)), u64::from(length - before));
-        if self.regions.check(pd, key, address, left, Access::REMOTE_READ).is_ok() {
+        if self.regions.check_for(asks, key, address, left, Access::REMOTE_READ).is_ok() {
             resource.keys_ended = keys_ended;
             return true;
         }

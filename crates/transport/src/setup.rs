@@ -360,6 +360,7 @@ impl Engine {
         let place = slot as u32;
         self.laws.disconnect(common.law, place);
         (common.law, common.hears) = (NONE, Class::NONE);
+        self.regions.forget_queue_pair(common.qpn);
         self.elsewhere.remove(&qpn.get());
         self.vacant.push(place);
         Ok(())

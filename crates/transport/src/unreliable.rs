@@ -181,7 +181,11 @@ impl Engine {
         if write && first {
             let reth = header.reth();
             let (rkey, va, length) = (reth.rkey, reth.va, reth.length);
-            if self.regions.check(pd, rkey, va, u64::from(length), Access::REMOTE_WRITE).is_err() {
+            if self
+                .regions
+                .check_for((pd, self.qps[slot].common.qpn), rkey, va, u64::from(length), Access::REMOTE_WRITE)
+                .is_err()
+            {
                 return Err(Refusal::Rejected);
             }
             self.begin_unreliable(slot, va, rkey, length);
@@ -267,12 +271,14 @@ impl Engine {
     #[cold]
     fn check_unreliable_rest(&mut self, now: Instant, slot: usize, write: bool) -> Result<(), Refusal> {
         let pd = self.profile(slot).pd;
-        let responder = &mut self.qps[slot].responder;
+        let Qp { common, responder, .. } = &mut self.qps[slot];
+        let asks = (pd, common.qpn);
         responder.keys_ended = self.keys_ended;
         let (key, address, left) = (responder.key, responder.address, u64::from(responder.remaining));
         let needs = if write { Access::REMOTE_WRITE } else { Access::LOCAL_WRITE };
         let is_void = !write && self.recvs.get(responder.recv).is_void;
-        if !is_void && (!write && key == 0 || self.regions.check(pd, key, address, left, needs).is_ok()) {
+        if !is_void && (!write && key == 0 || self.regions.check_for(asks, key, address, left, needs).is_ok())
+        {
             return Ok(());
         }
         if !write {

@@ -129,6 +129,8 @@ pub enum Status {
     RnrRetryCounterExceeded,
     /// A response arrived that fits no request.
     BadResponseError,
+    /// A memory window was not bound, or a key not invalidated at our own wish.
+    MemoryWindowBindError,
 }
 
 impl Status {
@@ -146,6 +148,7 @@ impl Status {
             Self::TransportRetryCounterExceeded => "Transport Retry Counter Exceeded",
             Self::RnrRetryCounterExceeded => "RNR Retry Counter Exceeded",
             Self::BadResponseError => "Bad Response Error",
+            Self::MemoryWindowBindError => "Memory Window Bind Error",
         }
     }
 }
@@ -173,6 +176,10 @@ pub enum CompletionKind {
     Recv,
     /// A receive request that a WRITE with immediate consumed.
     RecvWrite,
+    /// A memory window that was to be bound; no engine's, but of worlds with windows.
+    BindWindow,
+    /// A key that was to be invalidated here; as the one before.
+    LocalInvalidate,
 }
 
 /// The end of one work request.

@@ -299,6 +299,8 @@ pub(crate) fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> 
         Kind::CompareSwap => abi::wc::COMP_SWAP,
         Kind::Recv => abi::wc::RECV,
         Kind::RecvWrite => abi::wc::RECV_RDMA_WITH_IMM,
+        Kind::BindWindow => abi::wc::BIND_MW,
+        Kind::LocalInvalidate => abi::wc::LOCAL_INV,
     };
     let (wc_flags, imm_data) = match it.tail {
         Tail::Plain => (0, 0),
@@ -362,5 +364,6 @@ const fn status(status: Status) -> c_uint {
         Status::TransportRetryCounterExceeded => abi::wc::RETRY_EXC_ERR,
         Status::RnrRetryCounterExceeded => abi::wc::RNR_RETRY_EXC_ERR,
         Status::BadResponseError => abi::wc::BAD_RESP_ERR,
+        Status::MemoryWindowBindError => abi::wc::MW_BIND_ERR,
     }
 }

@@ -73,6 +73,8 @@ impl Core {
             entries: Vec::new(),
             vacant: Vec::new(),
             works: crate::works::Works::default(),
+            behind: Vec::new(),
+            has_begun: false,
             paths: Paths::default(),
             memories: HashMap::new(),
             held: None,

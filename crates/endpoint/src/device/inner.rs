@@ -11,7 +11,7 @@ use crate::shard::IoCounters;
 use crate::table::{Change, Table};
 use roci_control::Law;
 use roci_control::program::Tally;
-use roci_transport::{Pd, Refusal, RegisterError};
+use roci_transport::{Pd, Refusal, RegisterError, WindowKind};
 use roci_units::Instant;
 use std::io;
 use std::net::IpAddr;
@@ -168,6 +168,25 @@ impl DeviceInner {
         self.table.push(Change::Register(pd, memory.clone(), key.clone()));
         self.settle();
         key.get().copied().unwrap_or(Err(RegisterError::Full))
+    }
+
+    /// Makes a memory window on all shards; gives its first key.
+    pub(crate) fn allocate_window(&self, pd: Pd, kind: WindowKind) -> Result<u32, RegisterError> {
+        let key = Arc::new(OnceLock::new());
+        self.table.push(Change::AllocateWindow(pd, kind, key.clone()));
+        self.settle();
+        key.get().copied().unwrap_or(Err(RegisterError::Full))
+    }
+
+    /// Ends a memory window: its key fits no longer when this returns.
+    pub(crate) fn deallocate_window(&self, key: u32) {
+        self.table.push(Change::DeallocateWindow(key));
+        self.settle();
+    }
+
+    /// Whether a memory window is bound to the region of this key, on any shard.
+    pub(crate) fn has_windows(&self, key: u32) -> bool {
+        self.cells.iter().any(|cell| cell.lock().core.engine.regions().has_windows(key))
     }
 
     /// Deregisters a region, on each shard before it does anything else. May be called under a shard's lock.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// there, from a copy; and what they were to receive or to READ into it ends them as a local protection error, with their queue pair.
 #[derive(Debug)]
 pub struct ForeignRegion {
-    handle: Arc<Handle>,
+    pub(super) handle: Arc<Handle>,
 }
 
 impl ProtectionDomain {
@@ -57,6 +57,11 @@ impl ForeignRegion {
     /// The key of its local requests and of its peers'.
     pub fn key(&self) -> u32 {
         self.handle.key
+    }
+
+    /// Whether a memory window is bound to it. Those that are when it is dropped are bound to nothing then.
+    pub fn has_windows(&self) -> bool {
+        self.handle.has_windows()
     }
 
     /// The part of `length` octets from address `address` on, for a request; `None` where not all of it lies within.

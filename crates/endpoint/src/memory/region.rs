@@ -111,7 +111,8 @@ impl Memory {
     }
 
     fn at(start: *mut u8, length: usize, address: u64, is_ours: bool, access: Access) -> Self {
-        let remote = [Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_ATOMIC];
+        // By a window peers may get rights that the region itself does not give.
+        let remote = [Access::REMOTE_READ, Access::REMOTE_WRITE, Access::REMOTE_ATOMIC, Access::BIND];
         let is_remote = remote.into_iter().any(|right| access.has(right));
         Self {
             start,
@@ -397,6 +398,11 @@ impl Handle {
         self.device.settle();
     }
 
+    /// Whether a memory window is bound to it.
+    pub(super) fn has_windows(&self) -> bool {
+        self.device.has_windows(self.key)
+    }
+
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         match &self.memory {
             Some(memory) => memory,
@@ -623,8 +629,11 @@ impl MemoryRegion {
     /// Deregisters it and gives the memory back: from now on the key fits no longer.
     ///
     /// # Errors
-    /// The region, where a buffer, a work request or a clone still needs it.
+    /// The region, where a buffer, a work request or a clone still needs it, or a memory window is bound to it.
     pub fn deregister(self) -> Result<Vec<u8>, Self> {
+        if self.access().has(Access::BIND) && self.handle.has_windows() {
+            return Err(self);
+        }
         match Arc::try_unwrap(self.handle) {
             Ok(mut handle) => {
                 handle.device.deregister(handle.key);

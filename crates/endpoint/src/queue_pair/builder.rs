@@ -15,6 +15,7 @@ use crate::telemetry;
 use roci_transport::{Access, QpConfig, QpState, Recovery, Service};
 use roci_units::{Psn, Qpn};
 use roci_wire::Layout;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -290,6 +291,7 @@ impl QueuePairBuilder {
             recvs_left: self.recvs,
             shares: self.srq.is_some(),
             room: (self.sends, self.recvs),
+            behind: VecDeque::new(),
             watch: None,
             octets: 0,
             tally: None,

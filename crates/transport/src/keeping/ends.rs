@@ -75,9 +75,9 @@ impl Engine {
         (payload, write, solicited, tail): (u16, bool, bool, Tail),
     ) -> Result<(), NakCode> {
         let profile = self.profile(slot);
-        let (mtu, pd) = (u32::from(profile.mtu), profile.pd);
+        let mtu = u32::from(profile.mtu);
         if let Tail::Invalidate(key) = tail
-            && self.invalidate(pd, key).is_err()
+            && self.invalidate_for(slot, key).is_err()
         {
             return Err(NakCode::RemoteAccessError);
         }
