@@ -18,6 +18,8 @@ pub(crate) type Key = Arc<OnceLock<Result<u32, RegisterError>>>;
 pub(crate) enum Change {
     Register(Pd, Arc<Memory>, Key),
     Deregister(u32),
+    /// A region is another one under its key.
+    Reregister(u32, Pd, Arc<Memory>, Key),
     /// A peer had the key invalidated, on the shard of its queue pair.
     Invalidate(Pd, u32),
     AllocateWindow(Pd, WindowKind, Key),
@@ -96,6 +98,15 @@ impl Core {
                 }
                 let first = told.get_or_init(|| key);
                 debug_assert_eq!(*first, key, "the tables of the shards agree");
+            }
+            Change::Reregister(key, pd, memory, told) => {
+                let (start, length) = (memory.address(), memory.len() as u64);
+                let changed = self.engine.reregister(key, pd, start, length, memory.access).map(|()| key);
+                if changed.is_ok() {
+                    self.memories.insert(key, memory);
+                }
+                let first = told.get_or_init(|| changed);
+                debug_assert_eq!(*first, changed, "the tables of the shards agree");
             }
             Change::Deregister(key) => {
                 // Invalidated or not, a registered region has its place until now.

@@ -235,6 +235,23 @@ impl Engine {
         Ok(())
     }
 
+    /// Has a region be another one under the same keys, also in the middle of a message.
+    ///
+    /// # Errors
+    /// [`RegisterError`] says what is wrong; nothing has changed then.
+    pub fn reregister(
+        &mut self,
+        key: u32,
+        pd: Pd,
+        address: u64,
+        length: u64,
+        access: Access,
+    ) -> Result<(), RegisterError> {
+        self.regions.reregister(key, pd, address, length, access)?;
+        self.keys_ended = self.keys_ended.wrapping_add(1);
+        Ok(())
+    }
+
     /// The memory of receive requests was taken away, in a world that gives the engine no keys of it: those whose name `is_gone` take no
     /// message any more, as one whose key fits no longer, not even the rest of one.
     pub fn void_recvs(&mut self, is_gone: impl Fn(u64) -> bool) {

@@ -40,6 +40,12 @@ impl Access {
         Self(self.0 | other.0)
     }
 
+    /// That what peers may change we may ourselves (IBTA Vol 1 §10.6.3).
+    fn judge(self) -> Result<(), RegisterError> {
+        let writes = self.has(Self::REMOTE_WRITE) || self.has(Self::REMOTE_ATOMIC);
+        if writes && !self.has(Self::LOCAL_WRITE) { Err(RegisterError::Rights) } else { Ok(()) }
+    }
+
     const fn is_remote(self) -> bool {
         self.0 & (Self::REMOTE_READ.0 | Self::REMOTE_WRITE.0 | Self::REMOTE_ATOMIC.0) != 0
     }
@@ -83,6 +89,8 @@ pub enum RegisterError {
     Rights,
     /// There are [`Regions::MAX`] regions.
     Full,
+    /// No region has the key under which one was to be another.
+    Unknown,
 }
 
 /// The memory regions of one engine.
@@ -146,9 +154,7 @@ impl Regions {
         length: u64,
         access: Access,
     ) -> Result<u32, RegisterError> {
-        let beyond_first = length.checked_sub(1).ok_or(RegisterError::Empty)?;
-        let last = address.checked_add(beyond_first).ok_or(RegisterError::Bounds)?;
-        self.insert(pd, address, last, access)
+        self.insert(pd, address, last_of(address, length)?, access)
     }
 
     /// Registers the whole address space: for worlds in which any address will do.
@@ -175,6 +181,28 @@ impl Regions {
         if !self.windows.is_empty() {
             self.windows.end_of_region(key);
         }
+        Ok(())
+    }
+
+    /// Has a region be another one under the same key: of another domain, of other octets, with other rights, and valid. Windows that are
+    /// bound to it are bound to nothing.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register), and [`RegisterError::Unknown`]; nothing has changed then.
+    pub fn reregister(
+        &mut self,
+        key: u32,
+        pd: Pd,
+        address: u64,
+        length: u64,
+        access: Access,
+    ) -> Result<(), RegisterError> {
+        let last = last_of(address, length)?;
+        access.judge()?;
+        let place = self.place(key).ok_or(RegisterError::Unknown)?;
+        let region = &mut self.regions[place as usize];
+        *region = Region { start: address, last, pd, access, state: State::Valid, ..*region };
+        self.windows.end_of_region(key);
         Ok(())
     }
 
@@ -330,10 +358,7 @@ impl Regions {
     }
 
     fn insert(&mut self, pd: Pd, start: u64, last: u64, access: Access) -> Result<u32, RegisterError> {
-        let writes = access.has(Access::REMOTE_WRITE) || access.has(Access::REMOTE_ATOMIC);
-        if writes && !access.has(Access::LOCAL_WRITE) {
-            return Err(RegisterError::Rights);
-        }
+        access.judge()?;
         let place = self.vacancy()?;
         let region = &mut self.regions[place as usize];
         loop {
@@ -396,6 +421,12 @@ impl Region {
         }
         if self.state == State::Invalidated { Err(AccessError::Invalidated) } else { Ok(()) }
     }
+}
+
+/// The last of `length` octets from `address` on.
+fn last_of(address: u64, length: u64) -> Result<u64, RegisterError> {
+    let beyond_first = length.checked_sub(1).ok_or(RegisterError::Empty)?;
+    address.checked_add(beyond_first).ok_or(RegisterError::Bounds)
 }
 
 fn plain(place: u32, generation: u16) -> u32 {
@@ -523,6 +554,27 @@ mod tests {
         let private = regions.register(PD, 0, 8, Access::LOCAL_WRITE).unwrap();
         assert_eq!(regions.invalidate(PD, private), Err(AccessError::Rights));
         assert_eq!(regions.check(PD, key, 0, 8, WRITE), Err(AccessError::UnknownKey));
+    }
+
+    #[test]
+    fn a_region_that_becomes_another_keeps_its_key_and_one_that_cannot_is_as_it_was() {
+        let mut regions = Regions::new(1);
+        let key = regions.register(PD, 0x1000, 0x100, Access::REMOTE_READ).unwrap();
+        for (address, length, access, error) in [
+            (0, 0, OPEN, RegisterError::Empty),
+            (u64::MAX, 2, OPEN, RegisterError::Bounds),
+            (0, 1, WRITE, RegisterError::Rights),
+        ] {
+            assert_eq!(regions.reregister(key, PD, address, length, access), Err(error));
+        }
+        assert_eq!(regions.check(PD, key, 0x10ff, 1, Access::REMOTE_READ), Ok(()));
+        regions.invalidate(PD, key).unwrap();
+        assert_eq!(regions.reregister(key, Pd(8), 0x5000, 8, OPEN), Ok(()));
+        assert_eq!(regions.check(Pd(8), key, 0x5000, 8, WRITE), Ok(()));
+        assert_eq!(regions.check(PD, key, 0x5000, 8, WRITE), Err(AccessError::ProtectionDomain));
+        assert_eq!(regions.check(Pd(8), key, 0x1000, 8, WRITE), Err(AccessError::Bounds));
+        regions.deregister(key).unwrap();
+        assert_eq!(regions.reregister(key, PD, 0, 8, OPEN), Err(RegisterError::Unknown));
     }
 
     #[test]

@@ -170,6 +170,14 @@ impl DeviceInner {
         key.get().copied().unwrap_or(Err(RegisterError::Full))
     }
 
+    /// Has the region of a key be another one on all shards.
+    pub(crate) fn reregister(&self, key: u32, pd: Pd, memory: &Arc<Memory>) -> Result<(), RegisterError> {
+        let told = Arc::new(OnceLock::new());
+        self.table.push(Change::Reregister(key, pd, memory.clone(), told.clone()));
+        self.settle();
+        told.get().copied().unwrap_or(Err(RegisterError::Full)).map(drop)
+    }
+
     /// Makes a memory window on all shards; gives its first key.
     pub(crate) fn allocate_window(&self, pd: Pd, kind: WindowKind) -> Result<u32, RegisterError> {
         let key = Arc::new(OnceLock::new());

@@ -59,6 +59,29 @@ impl ForeignRegion {
         self.handle.key
     }
 
+    /// Has it be other memory under the same key, as `ibv_rereg_mr` does: of this domain, which is of the same device, and else as
+    /// [`reg_foreign_at`](ProtectionDomain::reg_foreign_at). Requests that refer to what it was end as if that had been dropped, and windows
+    /// that are bound to it are bound to nothing.
+    ///
+    /// # Errors
+    /// What is wrong; it is as it was then.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn replace(
+        &mut self,
+        pd: &ProtectionDomain,
+        start: *mut u8,
+        length: usize,
+        address: u64,
+        access: Access,
+    ) -> Result<(), &'static str> {
+        let memory = Arc::new(Memory::foreign(start, length, address, access));
+        let has_requests = Arc::strong_count(&self.handle) > 1;
+        self.handle = self.handle.replace(pd.pd, &memory, has_requests)?;
+        Ok(())
+    }
+
     /// Whether a memory window is bound to it. Those that are when it is dropped are bound to nothing then.
     pub fn has_windows(&self) -> bool {
         self.handle.has_windows()
@@ -187,6 +210,33 @@ mod tests {
         drop(target);
         two.ends[0].qp.post_send(SendWr::write_inline(&[9; 8], to)).unwrap();
         assert_eq!(two.ended(0).status, Status::RemoteAccessError);
+        assert_eq!(two.octets[1], [1; 4096]);
+    }
+
+    #[test]
+    fn other_memory_under_the_same_key_is_what_peers_reach_from_then_on() {
+        let (two, [source, mut target]) = Two::new();
+        let mut other = vec![3; 64];
+        let (key, rights) = (target.key(), RIGHTS.into_iter().fold(Access::NONE, |all, right| all | right));
+        two.ends[1].qp.post_recv(RecvWr::new(part(&target, 0, 64).unwrap())).unwrap();
+        let was_at = target.handle.memory().address();
+        let pd = &two.ends[1].pd;
+        // SAFETY: it outlives the region, and nobody refers to it before that is gone.
+        let replaced = unsafe { target.replace(pd, other.as_mut_ptr(), 64, 0x1000, rights) };
+        assert_eq!((replaced, target.key()), (Ok(()), key));
+        // SAFETY: nothing comes of it.
+        let wrong = unsafe { target.replace(pd, other.as_mut_ptr(), 64, 0, Access::REMOTE_WRITE) };
+        assert!(wrong.is_err());
+        let near = &two.ends[0].qp;
+        near.post_send(SendWr::write_inline(&[8; 8], RemoteMemory { address: 0x1038, rkey: key })).unwrap();
+        assert!(two.ended(0).is_ok());
+        // What was posted before has no memory any more.
+        near.post_send(SendWr::send(part(&source, 0, 64).unwrap())).unwrap();
+        let [received, sent] = [1, 0].map(|end| two.ended(end).status);
+        assert_eq!((received, sent), (Status::LocalProtectionError, Status::RemoteOperationError));
+        assert_ne!(was_at, 0x1000);
+        drop(target);
+        assert_eq!((&other[..56], &other[56..]), (&[3; 56][..], &[8; 8][..]));
         assert_eq!(two.octets[1], [1; 4096]);
     }
 

@@ -373,15 +373,28 @@ impl Handle {
         pd: Pd,
         memory: &Arc<Memory>,
     ) -> Result<Arc<Self>, &'static str> {
-        let key = device.register(pd, memory).map_err(|error| match error {
-            RegisterError::Empty => "it has no octets",
-            RegisterError::Bounds => "it runs past the end of the address space",
-            RegisterError::Rights => "remote writing and atomics go with local writing alone",
-            RegisterError::Full => "there are too many regions",
-        })?;
+        let key = device.register(pd, memory).map_err(reason_of)?;
+        Ok(Arc::new(Self::new(device, pd, memory, key)))
+    }
+
+    fn new(device: &Arc<DeviceInner>, pd: Pd, memory: &Arc<Memory>, key: u32) -> Self {
         let (memory, device) = (Some(memory.clone()), device.clone());
         let (lending, is_revoked) = (Lending::default(), AtomicBool::new(false));
-        Ok(Arc::new(Self { memory, key, pd, device, lending, is_revoked }))
+        Self { memory, key, pd, device, lending, is_revoked }
+    }
+
+    /// Has its key be that of `memory` from now on; gives the handle of that, and this one is revoked.
+    pub(super) fn replace(
+        &self,
+        pd: Pd,
+        memory: &Arc<Memory>,
+        has_requests: bool,
+    ) -> Result<Arc<Self>, &'static str> {
+        self.device.reregister(self.key, pd, memory).map_err(reason_of)?;
+        // The key is another's.
+        self.is_revoked.store(true, Ordering::SeqCst);
+        self.revoke(has_requests);
+        Ok(Arc::new(Self::new(&self.device, pd, memory, self.key)))
     }
 
     /// The key fits no longer when this returns, and no shard touches the memory, which belongs to somebody else: requests that
@@ -429,6 +442,16 @@ impl Handle {
             return Err(LentError::Bounds(start, end));
         }
         Ok(())
+    }
+}
+
+fn reason_of(error: RegisterError) -> &'static str {
+    match error {
+        RegisterError::Empty => "it has no octets",
+        RegisterError::Bounds => "it runs past the end of the address space",
+        RegisterError::Rights => "remote writing and atomics go with local writing alone",
+        RegisterError::Full => "there are too many regions",
+        RegisterError::Unknown => "there is no such region",
     }
 }
 
