@@ -1,4 +1,5 @@
-//! Requests that no packet carries: a memory window is bound, a key invalidated here, in the order of their send queue.
+//! Requests that no packet carries: a memory window is bound, a key invalidated here, or one fails that names no memory of ours, in the
+//! order of their send queue.
 //!
 //! The engine knows packets alone. Such a request waits until those before it have ended, which is later than IBTA wants (they have to have
 //! begun, and READs and atomics to have ended before one with a fence), and those behind it wait here until it has been carried out. A queue
@@ -11,7 +12,7 @@ use crate::shard::{Core, Entry};
 use crate::table::Change;
 use crate::work::{Payload, SendWr, WorkCompletion, WrError};
 use crate::works::{Owner, Work};
-use roci_transport::{Binding, CompletionKind, QpState, SendRequest, Status, Tail};
+use roci_transport::{Binding, CompletionKind, Operation, QpState, SendRequest, Status, Tail};
 use std::sync::Arc;
 
 /// What is to be done.
@@ -21,6 +22,8 @@ pub(crate) enum Local {
     Bind(Binding, Option<Arc<Handle>>),
     /// To invalidate the key of a window.
     Invalidate(u32),
+    /// To fail, for want of memory that this operation could use.
+    Fault(Operation),
 }
 
 impl Local {
@@ -28,6 +31,13 @@ impl Local {
         match self {
             Self::Bind(..) => CompletionKind::BindWindow,
             Self::Invalidate(_) => CompletionKind::LocalInvalidate,
+            Self::Fault(operation) => match operation {
+                Operation::Send(_) | Operation::Datagram { .. } => CompletionKind::Send,
+                Operation::Write { .. } => CompletionKind::Write,
+                Operation::Read { .. } => CompletionKind::Read,
+                Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
+                Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
+            },
         }
     }
 }
@@ -118,6 +128,9 @@ impl Core {
                     self.table.push(Change::Bind(pd, binding));
                 }
                 is_bound
+            }
+            Local::Fault(_) => {
+                return self.end(place, request.id, kind, Status::LocalProtectionError);
             }
             Local::Invalidate(key) => self.engine.invalidate_window(pd, qpn, key).is_ok(),
         };

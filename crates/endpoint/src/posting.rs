@@ -66,19 +66,23 @@ impl Core {
 
     /// What the engine does not look at, of a request for which the queue has `left` places; gives its octets.
     fn prepare(&mut self, place: u32, left: u32, pd: Pd, request: &mut SendWr) -> Result<u32, WrError> {
-        let length = match (&request.operation, &request.payload) {
-            (Operation::FetchAdd { .. } | Operation::CompareSwap { .. }, _) => 8,
-            (_, payload) => payload.len(),
-        };
         let error = match judge(&request.payload, pd) {
             _ if left == 0 => Some(WrError::QueueFull),
             _ if request.is_misfit => Some(WrError::Parts),
             _ if request.dscp.is_some_and(|dscp| dscp > 63) => Some(WrError::CodePoint),
+            Some(WrError::ProtectionDomain | WrError::Rights) if request.faults_late => {
+                request.forgo_memory();
+                None
+            }
             error => error,
         };
         if let Some(error) = error {
             return Err(error);
         }
+        let length = match (&request.operation, &request.payload) {
+            (Operation::FetchAdd { .. } | Operation::CompareSwap { .. }, _) => 8,
+            (_, payload) => payload.len(),
+        };
         let length = u32::try_from(length).map_err(|_| PostError::Length(u32::MAX))?;
         if let (Operation::Datagram { path, .. }, Some(address)) =
             (&mut request.operation, request.destination)
@@ -116,7 +120,7 @@ impl Core {
         target: RecvTarget,
         owner: Owner,
         pd: Pd,
-        request: RecvWr,
+        mut request: RecvWr,
     ) -> Result<(), Box<Refused<RecvWr>>> {
         let refuse = |error, request| Err(Box::new(Refused::alone(error, request)));
         let left = match owner {
@@ -130,21 +134,29 @@ impl Core {
         let Some(left) = left.filter(|left| **left > 0) else {
             return refuse(WrError::QueueFull, request);
         };
-        if let Some(error) = judge(&request.payload, pd) {
-            return refuse(error, request);
+        match judge(&request.payload, pd) {
+            None => {}
+            Some(WrError::ProtectionDomain | WrError::Rights) if request.faults_late => {
+                let length = u32::try_from(request.payload.len()).unwrap_or(u32::MAX);
+                (request.payload, request.void) = (Payload::None, Some(length));
+            }
+            Some(error) => return refuse(error, request),
         }
-        let length = u32::try_from(request.payload.len()).unwrap_or(u32::MAX);
-        let RecvWr { id, payload } = request;
+        let RecvWr { id, payload, faults_late, void } = request;
+        let length = void.unwrap_or_else(|| u32::try_from(payload.len()).unwrap_or(u32::MAX));
         let at = self.works.insert(Work { id, owner, signaled: true, payload, is_void: false });
         let posted = RecvRequest { id: u64::from(at), address: address_of(at), length, lkey: 0 };
         match self.engine.post_recv(target, posted) {
             Ok(()) => {
                 *left -= 1;
+                if void.is_some() {
+                    self.engine.void_recvs(|id| id == u64::from(at));
+                }
                 Ok(())
             }
             Err(error) => {
                 let payload = self.works.remove(u64::from(at)).map_or(Payload::None, |work| work.payload);
-                refuse(error.into(), RecvWr { id, payload })
+                refuse(error.into(), RecvWr { id, payload, faults_late, void })
             }
         }
     }

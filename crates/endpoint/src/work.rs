@@ -83,13 +83,26 @@ pub struct SendWr {
     pub(crate) fence: bool,
     /// It was to gather what it does not send, or to scatter what it does not read.
     pub(crate) is_misfit: bool,
+    /// Whether memory that it may not use ends it, and does not have it refused.
+    pub(crate) faults_late: bool,
 }
 
 impl SendWr {
     fn new(operation: Operation, payload: Payload) -> Self {
         let (solicited, signaled, fence) = (false, true, false);
-        let (destination, dscp, is_misfit) = (None, None, false);
-        Self { id: 0, operation, destination, dscp, payload, solicited, signaled, fence, is_misfit }
+        let (destination, dscp, is_misfit, faults_late) = (None, None, false, false);
+        Self {
+            id: 0,
+            operation,
+            destination,
+            dscp,
+            payload,
+            solicited,
+            signaled,
+            fence,
+            is_misfit,
+            faults_late,
+        }
     }
 
     /// SEND of a slice or a buffer.
@@ -241,6 +254,26 @@ impl SendWr {
         self
     }
 
+    /// Has memory of another protection domain, or without the local writing that is needed, end the request as
+    /// [`Status::LocalProtectionError`] when its turn comes, and with it its queue pair, as NICs do: it is not refused when it is posted.
+    #[must_use]
+    pub fn fault_late(mut self) -> Self {
+        self.faults_late = true;
+        self
+    }
+
+    /// Has it end so whatever memory it was made with, which goes back: for a program in another language that names none that is
+    /// registered.
+    #[must_use]
+    pub fn without_memory(mut self) -> Self {
+        self.forgo_memory();
+        self
+    }
+
+    pub(crate) fn forgo_memory(&mut self) {
+        self.payload = Payload::Local(Box::new(Local::Fault(self.operation)));
+    }
+
     /// The code point (DSCP) of a datagram, 0 to 63; its queue pair's if not said. All else goes with that of the connection.
     #[must_use]
     pub fn dscp(mut self, code_point: u8) -> Self {
@@ -287,22 +320,42 @@ fn inline(octets: &[u8]) -> Payload {
 pub struct RecvWr {
     pub(crate) id: u64,
     pub(crate) payload: Payload,
+    /// Whether memory that it may not use ends it, and does not have it refused.
+    pub(crate) faults_late: bool,
+    /// It has no memory that it could use, and was to have so many octets.
+    pub(crate) void: Option<u32>,
 }
 
 impl RecvWr {
     /// Receives into a buffer.
     pub fn new(into: Buffer) -> Self {
-        Self { id: 0, payload: Payload::Buffer(into) }
+        Self::of(Payload::Buffer(into))
     }
 
     /// Receives into several buffers, one after the other.
     pub fn scatter(buffers: Vec<Buffer>) -> Self {
-        Self { id: 0, payload: Payload::Buffers(buffers.into_boxed_slice()) }
+        Self::of(Payload::Buffers(buffers.into_boxed_slice()))
     }
 
     /// Receives no octets, only immediate data.
     pub fn empty() -> Self {
-        Self { id: 0, payload: Payload::None }
+        Self::of(Payload::None)
+    }
+
+    fn of(payload: Payload) -> Self {
+        Self { id: 0, payload, faults_late: false, void: None }
+    }
+
+    /// As [`SendWr::fault_late`]: a message that takes it ends both with errors.
+    #[must_use]
+    pub fn fault_late(mut self) -> Self {
+        self.faults_late = true;
+        self
+    }
+
+    /// One that was to have room for so many octets where no memory is registered, as [`SendWr::without_memory`].
+    pub fn without_memory(length: u32) -> Self {
+        Self { void: Some(length), ..Self::empty() }
     }
 
     /// The name that its completion bears.
