@@ -25,6 +25,9 @@ pub struct Device {
 pub type PollCq = unsafe extern "C" fn(*mut Cq, c_int, *mut Wc) -> c_int;
 pub type ReqNotifyCq = unsafe extern "C" fn(*mut Cq, c_int) -> c_int;
 pub type PostSrqRecv = unsafe extern "C" fn(*mut Srq, *mut RecvWr, *mut *mut RecvWr) -> c_int;
+pub type AllocMw = unsafe extern "C" fn(*mut Pd, c_uint) -> *mut Mw;
+pub type BindMw = unsafe extern "C" fn(*mut Qp, *mut Mw, *mut MwBind) -> c_int;
+pub type DeallocMw = unsafe extern "C" fn(*mut Mw) -> c_int;
 pub type PostSend = unsafe extern "C" fn(*mut Qp, *mut SendWr, *mut *mut SendWr) -> c_int;
 pub type PostRecv = unsafe extern "C" fn(*mut Qp, *mut RecvWr, *mut *mut RecvWr) -> c_int;
 
@@ -32,7 +35,9 @@ pub type PostRecv = unsafe extern "C" fn(*mut Qp, *mut RecvWr, *mut *mut RecvWr)
 #[repr(C)]
 pub struct ContextOps {
     pub _compat_to_dereg_mr: [Absent; 7],
-    pub alloc_mw_bind_mw_dealloc_mw: [Absent; 3],
+    pub alloc_mw: AllocMw,
+    pub bind_mw: BindMw,
+    pub dealloc_mw: DeallocMw,
     pub _compat_create_cq: Absent,
     pub poll_cq: PollCq,
     pub req_notify_cq: ReqNotifyCq,
@@ -126,6 +131,43 @@ pub struct Mr {
     pub handle: u32,
     pub lkey: u32,
     pub rkey: u32,
+}
+
+/// A memory window.
+#[repr(C)]
+pub struct Mw {
+    pub context: *mut Context,
+    pub pd: *mut Pd,
+    pub rkey: u32,
+    pub handle: u32,
+    pub kind: c_uint,
+}
+
+/// What a window is to be bound to.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MwBindInfo {
+    pub mr: *mut Mr,
+    pub addr: u64,
+    pub length: u64,
+    pub mw_access_flags: c_uint,
+}
+
+/// How a window of type 1 is bound.
+#[repr(C)]
+pub struct MwBind {
+    pub wr_id: u64,
+    pub send_flags: c_uint,
+    pub bind_info: MwBindInfo,
+}
+
+/// How a request binds a window of type 2.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Bind {
+    pub mw: *mut Mw,
+    pub rkey: u32,
+    pub bind_info: MwBindInfo,
 }
 
 #[repr(C)]
@@ -240,7 +282,8 @@ pub struct QpEx {
     pub wr_flags: c_uint,
     pub wr_atomic_cmp_swp: unsafe extern "C" fn(*mut QpEx, u32, u64, u64, u64),
     pub wr_atomic_fetch_add: unsafe extern "C" fn(*mut QpEx, u32, u64, u64),
-    pub wr_bind_mw_local_inv: [Absent; 2],
+    pub wr_bind_mw: unsafe extern "C" fn(*mut QpEx, *mut Mw, u32, *const MwBindInfo),
+    pub wr_local_inv: unsafe extern "C" fn(*mut QpEx, u32),
     pub wr_rdma_read: unsafe extern "C" fn(*mut QpEx, u32, u64),
     pub wr_rdma_write: unsafe extern "C" fn(*mut QpEx, u32, u64),
     pub wr_rdma_write_imm: unsafe extern "C" fn(*mut QpEx, u32, u64, u32),
@@ -333,7 +376,8 @@ pub struct SendWr {
     pub imm_data: u32,
     pub wr: Remote,
     pub qp_type: u32,
-    pub bind_mw_tso: [u64; 6],
+    /// Of `BIND_MW`.
+    pub bind_mw: Bind,
 }
 
 #[repr(C)]
@@ -619,6 +663,12 @@ pub mod access {
     pub const ON_DEMAND: c_uint = 64;
 }
 
+pub mod mw_type {
+    use libc::c_uint;
+    pub const TYPE_1: c_uint = 1;
+    pub const TYPE_2: c_uint = 2;
+}
+
 pub mod qp_type {
     use libc::c_uint;
     pub const RC: c_uint = 2;
@@ -670,6 +720,8 @@ pub mod wr_opcode {
     pub const RDMA_READ: c_uint = 4;
     pub const ATOMIC_CMP_AND_SWP: c_uint = 5;
     pub const ATOMIC_FETCH_AND_ADD: c_uint = 6;
+    pub const LOCAL_INV: c_uint = 7;
+    pub const BIND_MW: c_uint = 8;
     pub const SEND_WITH_INV: c_uint = 9;
 }
 

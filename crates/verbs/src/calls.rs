@@ -12,10 +12,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Requests that a queue may have outstanding.
 pub(crate) const WORKS: c_int = 1 << 15;
 
-/// Operations that may be asked for: `IBV_QP_EX_WITH_…`, from WRITE to FETCH_AND_ADD, and SEND with invalidation.
-pub(crate) const POSSIBLE: u64 = 0x7f | 1 << 9;
-/// The same on an unreliable connection: WRITE and SEND, without and with immediate data.
-pub(crate) const POSSIBLE_UNANSWERED: u64 = 0xf;
+/// Operations that may be asked for: `IBV_QP_EX_WITH_…`, from WRITE to FETCH_AND_ADD, of memory windows, and SEND with invalidation.
+pub(crate) const POSSIBLE: u64 = 0x7f | OF_WINDOWS | 1 << 9;
+/// The same on an unreliable connection: WRITE and SEND, without and with immediate data, and of memory windows.
+pub(crate) const POSSIBLE_UNANSWERED: u64 = 0xf | OF_WINDOWS;
+/// LOCAL_INV and BIND_MW.
+const OF_WINDOWS: u64 = 1 << 7 | 1 << 8;
 
 /// What one thread builds between start and completion.
 #[derive(Default)]
@@ -68,7 +70,8 @@ pub(crate) fn made(qp_base: abi::Qp) -> abi::QpEx {
         wr_flags: 0,
         wr_atomic_cmp_swp: compare_swap,
         wr_atomic_fetch_add: fetch_add,
-        wr_bind_mw_local_inv: [null(); 2],
+        wr_bind_mw: bind,
+        wr_local_inv: invalidate,
         wr_rdma_read: read,
         wr_rdma_write: write,
         wr_rdma_write_imm: write_immediate,
@@ -127,7 +130,19 @@ unsafe fn ask(qp: *mut abi::QpEx, opcode: c_uint, imm_data: u32, remote: RemoteM
     let mut building = of(qp).batch.building();
     building.close(of(qp));
     let (wr_id, flags) = ((*qp).wr_id, (*qp).wr_flags);
-    building.asked = Some(Asked { wr_id, flags, opcode, imm_data, remote, operands, datagram: None });
+    let (datagram, bind) = (None, None);
+    building.asked = Some(Asked { wr_id, flags, opcode, imm_data, remote, operands, datagram, bind });
+}
+
+unsafe extern "C" fn bind(qp: *mut abi::QpEx, mw: *mut abi::Mw, rkey: u32, info: *const abi::MwBindInfo) {
+    ask(qp, opcode::BIND_MW, 0, RemoteMemory::default(), (0, 0));
+    if let Some(asked) = &mut of(qp).batch.building().asked {
+        asked.bind = Some(abi::Bind { mw, rkey, bind_info: info.read_unaligned() });
+    }
+}
+
+unsafe extern "C" fn invalidate(qp: *mut abi::QpEx, key: u32) {
+    ask(qp, opcode::LOCAL_INV, key, RemoteMemory::default(), (0, 0));
 }
 
 unsafe extern "C" fn send(qp: *mut abi::QpEx) {

@@ -7,7 +7,7 @@ use crate::posting::{self, Note};
 use crate::reading::{self, Reading};
 use crate::{abi, code, errno, none, told};
 use libc::{c_int, c_uint, c_void};
-use roci_endpoint::{CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
+use roci_endpoint::{Buffer, CompletionKind, CompletionQueue, Status, Tail, WorkCompletion};
 use std::cell::UnsafeCell;
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -338,13 +338,16 @@ pub(crate) fn convert(context: &Context, it: WorkCompletion) -> Option<abi::Wc> 
         return Some(wc);
     }
     match special.take(it.qp_num.get(), it.wr_id)? {
-        Note::Atomic { wr_id, signaled, mut into } => {
+        Note::Atomic { wr_id, signaled, into } => {
             wc.wr_id = wr_id;
-            if it.status == Status::Success && !into.is_there() {
-                wc.status = abi::wc::LOC_PROT_ERR;
-            } else if it.status == Status::Success {
-                // The place has eight octets, as was looked at when it was posted.
-                let _ = into.write(0, &it.original.to_ne_bytes());
+            if it.status == Status::Success {
+                match into.filter(Buffer::is_there) {
+                    // The place has eight octets, as was looked at when it was posted.
+                    Some(mut into) => {
+                        let _ = into.write(0, &it.original.to_ne_bytes());
+                    }
+                    None => wc.status = abi::wc::LOC_PROT_ERR,
+                }
             }
             (signaled || wc.status != abi::wc::SUCCESS).then_some(wc)
         }

@@ -3,7 +3,7 @@
 use crate::abi;
 use crate::memory::Regions;
 use crate::queue_pair::QueuePair;
-use crate::{calls, code, completion, errno, memory, none, posting, queue_pair, reading, told};
+use crate::{calls, code, completion, errno, memory, none, posting, queue_pair, reading, told, window};
 use libc::{c_char, c_int, c_uint, c_void, size_t, ssize_t};
 use roci_endpoint::{Device, Events, Mtu, addresses};
 use std::cell::UnsafeCell;
@@ -262,7 +262,9 @@ unsafe fn open(named: *mut abi::Device, address: IpAddr) -> io::Result<*mut abi:
                 device: named,
                 ops: abi::ContextOps {
                     _compat_to_dereg_mr: [absent; 7],
-                    alloc_mw_bind_mw_dealloc_mw: [absent; 3],
+                    alloc_mw: window::alloc_mw,
+                    bind_mw: window::bind_mw,
+                    dealloc_mw: window::dealloc_mw,
                     _compat_create_cq: absent,
                     poll_cq: completion::poll_cq,
                     req_notify_cq: completion::req_notify_cq,
@@ -373,8 +375,8 @@ unsafe fn attributes(context: *mut abi::Context) -> abi::DeviceAttr {
         hw_ver: 0,
         max_qp: 1 << 16,
         max_qp_wr: calls::WORKS,
-        // RNR NAKs, a system image GUID, and shared receive queues that can be resized.
-        device_cap_flags: 1 << 12 | 1 << 11 | 1 << 13,
+        // RNR NAKs, a system image GUID, shared receive queues that can be resized, and memory windows of types 1 and 2B.
+        device_cap_flags: 1 << 12 | 1 << 11 | 1 << 13 | 1 << 17 | 1 << 24,
         max_sge: posting::PARTS,
         max_sge_rd: posting::PARTS,
         max_cq: 1 << 16,
@@ -390,7 +392,7 @@ unsafe fn attributes(context: *mut abi::Context) -> abi::DeviceAttr {
         atomic_cap: 1,
         max_ee: 0,
         max_rdd: 0,
-        max_mw: 0,
+        max_mw: 1 << 16,
         max_raw_ipv6_qp: 0,
         max_raw_ethy_qp: 0,
         max_mcast_grp: 0,

@@ -12,6 +12,7 @@
 //! | [`abi`] | structures and numbers |
 //! | [`device`] | devices, ports, GIDs, contexts |
 //! | [`memory`] | protection domains, memory regions, address handles |
+//! | `window` | memory windows |
 //! | [`completion`] | completion channels and queues |
 //! | `reading` | completions, read one by one from extended queues |
 //! | [`queue_pair`], `changes` | queue pairs and their states, and what is wrong with a change that is refused |
@@ -49,6 +50,7 @@ pub mod queue_pair;
 mod reading;
 pub mod refused;
 pub mod shared;
+mod window;
 
 use libc::c_int;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use crate::device::{Context, address_of, gid_of};
 use crate::{abi, code, header, mapped, none, told};
 use libc::{c_int, c_uint, c_void};
-use roci_endpoint::{Access, Buffer, ForeignRegion, ProtectionDomain};
+use roci_endpoint::{Access, Buffer, ForeignRegion, ProtectionDomain, WindowTarget};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,13 +37,25 @@ impl Regions {
             let (length, addr, lkey) = (part.length, part.addr, part.lkey);
             SAID.call_once(|| {
                 let reason = format_args!(
-                    "a request names {length} octets at {addr:#x} that are not all of a region with lkey {lkey:#x}, and is refused; \
-                     further ones are without a word"
+                    "a request names {length} octets at {addr:#x} that are not all of a region with lkey {lkey:#x}, and ends with \
+                     IBV_WC_LOC_PROT_ERR; further ones do so without a word"
                 );
                 crate::told(0, reason);
             });
         }
         found
+    }
+
+    /// A part of a region to which a window can be bound; `None` where there is no such region.
+    pub(crate) fn target(&self, key: u32, address: u64, length: u64, access: Access) -> Option<WindowTarget> {
+        let regions = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Some(WindowTarget::foreign(&regions.get(&key)?.region, address, length, access))
+    }
+
+    /// Whether a window is bound to a region.
+    fn has_windows(&self, key: u32) -> bool {
+        let regions = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        regions.get(&key).is_some_and(|it| it.access & abi::access::MW_BIND != 0 && it.region.has_windows())
     }
 
     /// Whether we may write to what all of `parts` name, for a queue pair of `domain`. The endpoint looks at what it fills itself.
@@ -190,29 +202,15 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     iova: u64,
     access: c_uint,
 ) -> *mut abi::Mr {
-    if access & abi::access::MW_BIND != 0 {
-        return none(told(libc::EOPNOTSUPP, "there are no memory windows"));
-    }
-    let address = if access & abi::access::ZERO_BASED != 0 { 0 } else { iova };
-    let refused = |error, reason: &str| {
-        none(told(error, format_args!("{length} octets of memory at {addr:p} were not registered: {reason}")))
+    let address = match judge(addr, length, iova, access) {
+        Ok(address) => address,
+        Err(error) => return none(error),
     };
-    // All that a program has or will have.
-    if access & abi::access::ON_DEMAND != 0 && length == usize::MAX {
-        return refused(libc::EOPNOTSUPP, "implicit on-demand regions are not there");
-    }
-    // As by the kernel, for which a page is one wherever it is seen.
-    if access & abi::access::ZERO_BASED == 0 && iova % PAGE != addr.addr() as u64 % PAGE {
-        return refused(libc::EINVAL, "by another address they lie elsewhere in their page");
-    }
-    if let Some(reason) = mapped::refusal(addr.addr(), length, access & WRITES != 0) {
-        return refused(libc::EFAULT, reason);
-    }
     let domain = Domain::of(pd);
     let context = Context::of((*pd).context);
     let region = match domain.pd.reg_foreign_at(addr.cast(), length, address, rights(access)) {
         Ok(region) => region,
-        Err(reason) => return refused(libc::EINVAL, reason),
+        Err(reason) => return none(told_of(addr, length, libc::EINVAL, reason)),
     };
     let key = region.key();
     let is_writable = access & abi::access::LOCAL_WRITE != 0;
@@ -230,6 +228,29 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     }))
 }
 
+/// Says why memory is not registered.
+fn told_of(addr: *mut c_void, length: usize, error: c_int, reason: &str) -> c_int {
+    told(error, format_args!("{length} octets of memory at {addr:p} were not registered: {reason}"))
+}
+
+/// Whether memory can be registered so; gives by what its first octet is named.
+fn judge(addr: *mut c_void, length: usize, iova: u64, access: c_uint) -> Result<u64, c_int> {
+    let refused = |error, reason: &str| Err(told_of(addr, length, error, reason));
+    let is_zero_based = access & abi::access::ZERO_BASED != 0;
+    // All that a program has or will have.
+    if access & abi::access::ON_DEMAND != 0 && length == usize::MAX {
+        return refused(libc::EOPNOTSUPP, "implicit on-demand regions are not there");
+    }
+    // As by the kernel, for which a page is one wherever it is seen.
+    if !is_zero_based && iova % PAGE != addr.addr() as u64 % PAGE {
+        return refused(libc::EINVAL, "by another address they lie elsewhere in their page");
+    }
+    match mapped::refusal(addr.addr(), length, access & WRITES != 0) {
+        Some(reason) => refused(libc::EFAULT, reason),
+        None => Ok(if is_zero_based { 0 } else { iova }),
+    }
+}
+
 /// Octets of a page.
 const PAGE: u64 = 4096;
 
@@ -244,6 +265,7 @@ pub(crate) fn rights(access: c_uint) -> Access {
         (abi::access::REMOTE_WRITE, Access::REMOTE_WRITE),
         (abi::access::REMOTE_READ, Access::REMOTE_READ),
         (abi::access::REMOTE_ATOMIC, Access::REMOTE_ATOMIC),
+        (abi::access::MW_BIND, Access::BIND),
     ]
     .into_iter()
     .filter(|(bit, _)| access & bit != 0)
@@ -252,9 +274,11 @@ pub(crate) fn rights(access: c_uint) -> Access {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut abi::Mr) -> c_int {
-    let mr = Box::from_raw(mr);
-    let context = Context::of(mr.context);
-    let regions = &context.regions.0;
+    let context = Context::of((*mr).context);
+    if context.regions.has_windows((*mr).lkey) {
+        return told(libc::EBUSY, "a memory window is bound to a region that is to be deregistered");
+    }
+    let (mr, regions) = (Box::from_raw(mr), &context.regions.0);
     // It is dropped with the lock let go: requests of other regions need not wait for that.
     let region = regions.write().unwrap_or_else(PoisonError::into_inner).remove(&mr.lkey);
     drop(region);
@@ -287,7 +311,7 @@ const CHANGE_ACCESS: c_int = 4;
 /// `IBV_REREG_MR_ERR_INPUT`: the region is as it was.
 const UNCHANGED: c_int = -1;
 
-/// Changes a region: another one takes its place, with keys of its own (IBTA Vol 1 §11.2.8), and what refers to the former ends as if that
+/// Changes a region, which keeps its keys, as those of NICs do (IBTA Vol 1 §11.2.8 lets both be); what refers to what it was ends as if that
 /// had been deregistered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_rereg_mr(
@@ -298,8 +322,8 @@ pub unsafe extern "C" fn ibv_rereg_mr(
     length: usize,
     access: c_int,
 ) -> c_int {
-    let refused = || {
-        none::<()>(libc::EINVAL);
+    let refused = |error| {
+        none::<()>(error);
         UNCHANGED
     };
     let of = |what: c_int| flags & what != 0;
@@ -308,23 +332,36 @@ pub unsafe extern "C" fn ibv_rereg_mr(
     let is_elsewhere = of(CHANGE_PD) && (pd.is_null() || (*pd).context != (*mr).context);
     let is_nowhere = of(CHANGE_TRANSLATION) && (addr.is_null() || length == 0);
     if !is_known || is_elsewhere || is_nowhere {
-        return refused();
+        return refused(libc::EINVAL);
     }
-    let regions = &Context::of((*mr).context).regions.0;
-    let known = |regions: &HashMap<u32, Region>| regions.get(&(*mr).lkey).map(|it| (it.access, it.address));
-    let before = known(&regions.read().unwrap_or_else(PoisonError::into_inner));
-    let Some((before, address)) = before else { return refused() };
-    let access = if of(CHANGE_ACCESS) { access.cast_unsigned() } else { before };
+    let context = Context::of((*mr).context);
+    if context.regions.has_windows((*mr).lkey) {
+        return refused(told(libc::EBUSY, "a memory window is bound to a region that is to be changed"));
+    }
+    let regions = &context.regions.0;
+    // Who posts requests of other regions need not wait for it.
+    let known = regions.write().unwrap_or_else(PoisonError::into_inner).remove(&(*mr).lkey);
+    let Some(mut known) = known else { return refused(libc::EINVAL) };
+    let access = if of(CHANGE_ACCESS) { access.cast_unsigned() } else { known.access };
     let pd = if of(CHANGE_PD) { pd } else { (*mr).pd };
     let (addr, length) = if of(CHANGE_TRANSLATION) { (addr, length) } else { ((*mr).addr, (*mr).length) };
-    let address = if of(CHANGE_TRANSLATION) { addr.expose_provenance() as u64 } else { address };
-    let other = ibv_reg_mr_iova2(pd, addr, length, address, access);
-    if other.is_null() {
-        return UNCHANGED;
+    let iova = if of(CHANGE_TRANSLATION) { addr.expose_provenance() as u64 } else { known.address };
+    let changed = judge(addr, length, iova, access).and_then(|address| {
+        let replaced = known.region.replace(&Domain::of(pd).pd, addr.cast(), length, address, rights(access));
+        replaced.map_err(|reason| told_of(addr, length, libc::EINVAL, reason))?;
+        known.is_writable = access & abi::access::LOCAL_WRITE != 0;
+        (known.access, known.address, known.domain) = (access, address, Domain::root(pd));
+        Ok(())
+    });
+    regions.write().unwrap_or_else(PoisonError::into_inner).insert((*mr).lkey, known);
+    if let Err(error) = changed {
+        return refused(error);
     }
-    // The program knows the place, and what was there goes.
-    std::ptr::swap(mr, other);
-    ibv_dereg_mr(other);
+    // Who puts results and headers there holds this, and not the lock of a shard.
+    drop(context.special());
+    Domain::of(pd).users.fetch_add(1, Ordering::SeqCst);
+    Domain::of((*mr).pd).users.fetch_sub(1, Ordering::SeqCst);
+    ((*mr).pd, (*mr).addr, (*mr).length) = (pd, addr, length);
     0
 }
 

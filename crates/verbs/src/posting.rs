@@ -6,6 +6,7 @@ use crate::header;
 use crate::memory::{Handle, Regions};
 use crate::queue_pair::QueuePair;
 use crate::shared::Shared;
+use crate::window;
 use abi::{send_flags as flags, wr_opcode as opcode};
 use libc::{c_int, c_uint};
 use roci_endpoint::{Buffer, Qpn, RecvWr, RemoteMemory, SendWr, Slice, WrError};
@@ -18,8 +19,8 @@ pub(crate) const PARTS: c_int = 32;
 
 /// What is known of requests that the endpoint's completions do not tell all of.
 pub(crate) enum Note {
-    /// The result of an atomic goes there.
-    Atomic { wr_id: u64, signaled: bool, into: Buffer },
+    /// The result of an atomic goes there; nowhere where that is no memory of the queue pair's.
+    Atomic { wr_id: u64, signaled: bool, into: Option<Buffer> },
 }
 
 /// All of them, by the names under which their requests were posted.
@@ -94,6 +95,8 @@ pub(crate) struct Asked {
     /// Of atomics: what to add or to compare with, and what to put there.
     pub(crate) operands: (u64, u64),
     pub(crate) datagram: Option<Datagram>,
+    /// Which window is to be bound to what.
+    pub(crate) bind: Option<abi::Bind>,
 }
 
 /// Where a datagram goes.
@@ -150,10 +153,9 @@ unsafe fn copied(parts: &[abi::Sge], most: u32) -> Result<Vec<u8>, c_int> {
     Ok(octets)
 }
 
-/// Parts as buffers; those without octets are left out, whatever their keys.
-unsafe fn buffers(regions: &Regions, parts: &[abi::Sge]) -> Result<Vec<Buffer>, c_int> {
-    let parts = parts.iter().filter(|part| part.length > 0);
-    parts.map(|part| regions.part(part).ok_or(libc::EINVAL)).collect()
+/// Parts as buffers; those without octets are left out, whatever their keys. `None` where some of the others are not registered.
+unsafe fn buffers(regions: &Regions, parts: &[abi::Sge]) -> Option<Vec<Buffer>> {
+    parts.iter().filter(|part| part.length > 0).map(|part| regions.part(part)).collect()
 }
 
 /// A request that the endpoint is to be posted, and the name of what is known of it besides.
@@ -164,24 +166,26 @@ pub(crate) unsafe fn request(qp: &QueuePair, asked: &Asked, data: Data<'_>) -> R
     let context = qp.context();
     let signaled = qp.sig_all || asked.flags & flags::SIGNALED != 0;
     let (remote, regions) = (asked.remote, &context.regions);
-    let outgoing = |made: &dyn Fn(Out) -> SendWr| -> Result<SendWr, c_int> {
+    let outgoing = |made: &dyn Fn(Out) -> SendWr| -> SendWr {
+        let nothing = || made(Out::Octets(&[]));
         match data {
-            Data::Octets(ref octets) => Ok(made(Out::Octets(octets))),
-            Data::Parts([one]) if one.length > 0 => {
-                Ok(made(Out::Slice(regions.part(one).ok_or(libc::EINVAL)?.freeze())))
-            }
+            Data::Octets(ref octets) => made(Out::Octets(octets)),
+            Data::Parts([one]) if one.length > 0 => match regions.part(one) {
+                Some(part) => made(Out::Slice(part.freeze())),
+                None => nothing().without_memory(),
+            },
             Data::Parts(parts) => {
-                let slices: Vec<_> = buffers(regions, parts)?.into_iter().map(Buffer::freeze).collect();
-                if slices.is_empty() {
-                    return Ok(made(Out::Octets(&[])));
+                let Some(parts) = buffers(regions, parts) else { return nothing().without_memory() };
+                let slices: Vec<_> = parts.into_iter().map(Buffer::freeze).collect();
+                match slices.first() {
+                    None => nothing(),
+                    Some(first) => made(Out::Slice(first.clone())).gather(slices),
                 }
-                let first = slices[0].clone();
-                Ok(made(Out::Slice(first)).gather(slices))
             }
         }
     };
     let into = || match data {
-        Data::Parts(parts) => buffers(regions, parts),
+        Data::Parts(parts) => Ok(buffers(regions, parts)),
         Data::Octets(_) => Err(libc::EINVAL),
     };
     let mut made = match (asked.opcode, asked.datagram) {
@@ -191,34 +195,32 @@ pub(crate) unsafe fn request(qp: &QueuePair, asked: &Asked, data: Data<'_>) -> R
             let made = outgoing(&|out| match out {
                 Out::Octets(octets) => SendWr::datagram_inline(octets, address, qpn, q_key),
                 Out::Slice(slice) => SendWr::datagram(slice, address, qpn, q_key),
-            })?;
+            });
             made.dscp(dscp)
         }
         _ if qp.is_datagrams() => return Err(libc::EINVAL),
         (opcode::SEND | opcode::SEND_WITH_IMM | opcode::SEND_WITH_INV, _) => outgoing(&|out| match out {
             Out::Octets(octets) => SendWr::send_inline(octets),
             Out::Slice(slice) => SendWr::send(slice),
-        })?,
+        }),
         (opcode::RDMA_WRITE | opcode::RDMA_WRITE_WITH_IMM, _) => outgoing(&|out| match out {
             Out::Octets(octets) => SendWr::write_inline(octets, remote),
             Out::Slice(slice) => SendWr::write(slice, remote),
-        })?,
-        (opcode::RDMA_READ, _) => {
-            let mut into = into()?;
-            if into.len() == 1 {
-                SendWr::read(into.remove(0), remote)
-            } else {
-                SendWr::read_scattered(into, remote)
-            }
-        }
+        }),
+        (opcode::RDMA_READ, _) => match into()? {
+            None => SendWr::read_scattered(Vec::new(), remote).without_memory(),
+            Some(mut into) if into.len() == 1 => SendWr::read(into.remove(0), remote),
+            Some(into) => SendWr::read_scattered(into, remote),
+        },
         (opcode::ATOMIC_CMP_AND_SWP | opcode::ATOMIC_FETCH_AND_ADD, _) => {
-            if let Data::Parts(parts) = data
-                && !regions.may_be_filled(qp.domain(), parts)
-            {
+            let Data::Parts(parts) = data else { return Err(libc::EINVAL) };
+            let mut filled = parts.iter().filter(|part| part.length > 0);
+            let Some(part) = filled.next().filter(|part| part.length == 8 && filled.next().is_none()) else {
                 return Err(libc::EINVAL);
-            }
-            let mut into = into()?;
-            let into = into.pop().filter(|it| into.is_empty() && it.len() == 8).ok_or(libc::EINVAL)?;
+            };
+            let may_be_filled = regions.may_be_filled(qp.domain(), [part]);
+            let into = regions.part(part).filter(|_| may_be_filled);
+            let is_there = into.is_some();
             let note = Note::Atomic { wr_id: asked.wr_id, signaled, into };
             let name = context.special().keep(qp.qp.qp_num().get(), note);
             let (first, second) = asked.operands;
@@ -226,8 +228,14 @@ pub(crate) unsafe fn request(qp: &QueuePair, asked: &Asked, data: Data<'_>) -> R
                 opcode::ATOMIC_CMP_AND_SWP => SendWr::compare_swap(remote, first, second),
                 _ => SendWr::fetch_add(remote, first),
             };
+            let made = if is_there { made } else { made.without_memory() };
             return Ok((flagged(made.wr_id(name), asked.flags), Some(name)));
         }
+        (opcode::BIND_MW, _) => {
+            let bind = asked.bind.filter(|it| !it.mw.is_null() && (*it.mw).kind == abi::mw_type::TYPE_2);
+            window::binding(context, &bind.ok_or(libc::EINVAL)?)?
+        }
+        (opcode::LOCAL_INV, _) => SendWr::invalidate_local(asked.imm_data),
         _ => return Err(libc::EOPNOTSUPP),
     };
     match asked.opcode {
@@ -252,7 +260,7 @@ fn flagged(mut made: SendWr, given: c_uint) -> SendWr {
     if given & flags::SOLICITED != 0 {
         made = made.solicited();
     }
-    made
+    made.fault_late()
 }
 
 pub(crate) fn refusal(error: WrError) -> c_int {
@@ -272,6 +280,7 @@ unsafe fn asked(wr: &abi::SendWr) -> Asked {
         remote: RemoteMemory::default(),
         operands: (0, 0),
         datagram: None,
+        bind: None,
     };
     match wr.opcode {
         opcode::ATOMIC_CMP_AND_SWP | opcode::ATOMIC_FETCH_AND_ADD => {
@@ -283,9 +292,18 @@ unsafe fn asked(wr: &abi::SendWr) -> Asked {
             let it = wr.wr.rdma;
             asked.remote = RemoteMemory { address: it.remote_addr, rkey: it.rkey };
         }
+        opcode::BIND_MW => asked.bind = Some(wr.bind_mw),
         _ => {}
     }
     asked
+}
+
+/// Binds a window of type 1.
+pub(crate) unsafe fn post_bind(qp: &QueuePair, bind: &abi::MwBind, of: &abi::Bind) -> Result<(), c_int> {
+    let signaled = qp.sig_all || bind.send_flags & flags::SIGNALED != 0;
+    let made = flagged(window::binding(qp.context(), of)?.wr_id(bind.wr_id), bind.send_flags);
+    let made = if signaled { made } else { made.unsignaled() };
+    qp.qp.post_send(made).map_err(|refused| refusal(refused.error))
 }
 
 /// Posts a request that has none behind it.
@@ -384,16 +402,17 @@ unsafe fn one(qp: &QueuePair, wr: &abi::SendWr) -> Result<Made, c_int> {
 /// A receive request of `most` parts at most, and of `least` octets at least.
 unsafe fn receive(context: &Context, wr: &abi::RecvWr, most: u32, least: u32) -> Result<RecvWr, c_int> {
     let list = parts(wr.sg_list, wr.num_sge, most)?;
-    if list.iter().map(|part| u64::from(part.length)).sum::<u64>() < least.into() {
+    let length = list.iter().map(|part| u64::from(part.length)).sum::<u64>();
+    if length < least.into() {
         return Err(libc::EINVAL);
     }
-    let mut into = buffers(&context.regions, &list)?;
-    let made = match into.len() {
-        0 => RecvWr::empty(),
-        1 => RecvWr::new(into.remove(0)),
-        _ => RecvWr::scatter(into),
+    let made = match buffers(&context.regions, &list) {
+        None => RecvWr::without_memory(u32::try_from(length).unwrap_or(u32::MAX)),
+        Some(into) if into.is_empty() => RecvWr::empty(),
+        Some(mut into) if into.len() == 1 => RecvWr::new(into.remove(0)),
+        Some(into) => RecvWr::scatter(into),
     };
-    Ok(made.wr_id(wr.wr_id))
+    Ok(made.wr_id(wr.wr_id).fault_late())
 }
 
 /// Posts a list one after the other, to a queue that takes `most` parts and for each request at least `least` octets.

@@ -31,13 +31,16 @@ fn structures_lie_in_memory_as_the_header_has_them() {
     let mut text = "#include <stddef.h>\n#include <infiniband/verbs.h>\n#undef ibv_query_port\n".to_owned();
     text += &assertions! { roci_verbs::abi =>
         Device "struct ibv_device": node_type, name, dev_name, dev_path, ibdev_path;
-        ContextOps "struct ibv_context_ops": alloc_mw_bind_mw_dealloc_mw as "alloc_mw", poll_cq, req_notify_cq, post_srq_recv, post_send, post_recv;
+        ContextOps "struct ibv_context_ops": alloc_mw, bind_mw, dealloc_mw, poll_cq, req_notify_cq, post_srq_recv, post_send, post_recv;
         Context "struct ibv_context": device, ops, cmd_fd, async_fd, num_comp_vectors, mutex, abi_compat;
         Pd "struct ibv_pd": context, handle;
         Td "struct ibv_td": context;
         TdInitAttr "struct ibv_td_init_attr": comp_mask;
         ParentDomainInitAttr "struct ibv_parent_domain_init_attr": pd, td, comp_mask, alloc_free as "alloc", pd_context;
         Mr "struct ibv_mr": context, pd, addr, length, handle, lkey, rkey;
+        Mw "struct ibv_mw": context, pd, rkey, handle, kind as "type";
+        MwBindInfo "struct ibv_mw_bind_info": mr, addr, length, mw_access_flags;
+        MwBind "struct ibv_mw_bind": wr_id, send_flags, bind_info;
         CompChannel "struct ibv_comp_channel": context, fd, refcnt;
         Cq "struct ibv_cq": context, channel, cq_context, handle, cqe, mutex, cond, comp_events_completed, async_events_completed;
         CqEx "struct ibv_cq_ex": comp_mask, status, wr_id, start_poll, next_poll, end_poll, read_opcode, read_vendor_err, read_byte_len,
@@ -48,14 +51,14 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         CqInitAttrEx "struct ibv_cq_init_attr_ex": cqe, cq_context, channel, comp_vector, wc_flags, comp_mask, flags, parent_domain;
         Srq "struct ibv_srq": context, srq_context, pd, handle, mutex, cond, events_completed;
         Qp "struct ibv_qp": context, qp_context, pd, send_cq, recv_cq, srq, handle, qp_num, state, qp_type, mutex, cond, events_completed;
-        QpEx "struct ibv_qp_ex": comp_mask, wr_id, wr_flags, wr_atomic_cmp_swp, wr_atomic_fetch_add, wr_rdma_read, wr_rdma_write,
+        QpEx "struct ibv_qp_ex": comp_mask, wr_id, wr_flags, wr_atomic_cmp_swp, wr_atomic_fetch_add, wr_bind_mw, wr_local_inv, wr_rdma_read, wr_rdma_write,
             wr_rdma_write_imm, wr_send, wr_send_imm, wr_send_inv, wr_send_tso, wr_set_ud_addr, wr_set_inline_data, wr_set_inline_data_list,
             wr_set_sge, wr_set_sge_list, wr_start, wr_complete, wr_abort;
         DataBuf "struct ibv_data_buf": addr, length;
         Ah "struct ibv_ah": context, pd, handle;
         Sge "struct ibv_sge": addr, length, lkey;
         RecvWr "struct ibv_recv_wr": wr_id, next, sg_list, num_sge;
-        SendWr "struct ibv_send_wr": wr_id, next, sg_list, num_sge, opcode, send_flags, imm_data, wr, qp_type, bind_mw_tso as "bind_mw";
+        SendWr "struct ibv_send_wr": wr_id, next, sg_list, num_sge, opcode, send_flags, imm_data, wr, qp_type, bind_mw;
         Wc "struct ibv_wc": wr_id, status, opcode, vendor_err, byte_len, imm_data, qp_num, src_qp, wc_flags, pkey_index, slid, sl, dlid_path_bits;
         QpCap "struct ibv_qp_cap": max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data;
         QpInitAttr "struct ibv_qp_init_attr": qp_context, send_cq, recv_cq, srq, cap, qp_type, sq_sig_all;
@@ -113,6 +116,13 @@ fn structures_lie_in_memory_as_the_header_has_them() {
         ("IBV_QP_DEST_QPN", abi::attr_mask::DEST_QPN.cast_unsigned()),
         ("IBV_QP_RATE_LIMIT", abi::attr_mask::RATE_LIMIT.cast_unsigned()),
         ("IBV_WR_SEND_WITH_INV", abi::wr_opcode::SEND_WITH_INV),
+        ("IBV_WR_BIND_MW", abi::wr_opcode::BIND_MW),
+        ("IBV_WR_LOCAL_INV", abi::wr_opcode::LOCAL_INV),
+        ("IBV_MW_TYPE_2", abi::mw_type::TYPE_2),
+        ("IBV_WC_MW_BIND_ERR", abi::wc::MW_BIND_ERR),
+        ("IBV_WC_BIND_MW", abi::wc::BIND_MW),
+        ("IBV_WC_LOCAL_INV", abi::wc::LOCAL_INV),
+        ("IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B", 1 << 17 | 1 << 24),
         ("IBV_WR_ATOMIC_FETCH_AND_ADD", abi::wr_opcode::ATOMIC_FETCH_AND_ADD),
         ("IBV_SEND_INLINE", abi::send_flags::INLINE),
         ("IBV_WC_RNR_RETRY_EXC_ERR", abi::wc::RNR_RETRY_EXC_ERR),

@@ -13,6 +13,7 @@ mod ends;
 use ends::*;
 use roci_verbs::abi;
 use roci_verbs::completion::*;
+use roci_verbs::memory::*;
 use std::ptr::null_mut;
 
 #[test]
@@ -37,6 +38,87 @@ fn a_request_of_more_parts_or_octets_inline_than_its_queue_was_made_for_is_refus
     }
     near.close();
     far.close();
+}
+
+/// What names 8 octets that are not registered, go beyond their region, or are of another domain.
+fn strange(end: &End, how: usize, elsewhere: *mut abi::Mr) -> abi::Sge {
+    match how {
+        0 => abi::Sge { lkey: 1, ..end.part(0, 8) },
+        1 => end.part(8190, 8),
+        _ => abi::Sge { lkey: unsafe { (*elsewhere).lkey }, ..end.part(0, 8) },
+    }
+}
+
+#[test]
+fn a_request_that_names_memory_that_is_not_the_queue_pairs_ends_with_an_error_in_its_turn() {
+    use abi::wr_opcode::{ATOMIC_CMP_AND_SWP, RDMA_READ, RDMA_WRITE, SEND};
+    for how in 0..3 {
+        for (opcode, ended) in [
+            (SEND, abi::wc::SEND),
+            (RDMA_WRITE, abi::wc::RDMA_WRITE),
+            (RDMA_READ, abi::wc::RDMA_READ),
+            (ATOMIC_CMP_AND_SWP, abi::wc::COMP_SWAP),
+        ] {
+            let [mut near, far] = connected();
+            near.memory[..16].fill(7);
+            let (pd, elsewhere) = unsafe {
+                let pd = ibv_alloc_pd(near.context);
+                (pd, ibv_reg_mr(pd, near.memory.as_mut_ptr().cast(), 8192, RIGHTS))
+            };
+            let (mut one, mut two, mut three) =
+                ([near.part(0, 8)], [strange(&near, how, elsewhere)], [near.part(0, 8)]);
+            let mut last = request(3, RDMA_WRITE, &mut three, SIGNALED);
+            rdma(&mut last, &far, 200);
+            let mut wrong = request(2, opcode, &mut two, 0);
+            rdma(&mut wrong, &far, 104);
+            if opcode == ATOMIC_CMP_AND_SWP {
+                let (remote_addr, rkey) = (far.at(104).next_multiple_of(8), unsafe { (*far.mr).rkey });
+                wrong.wr.atomic = abi::Atomic { remote_addr, compare_add: 0, swap: u64::MAX, rkey };
+            }
+            wrong.next = &raw mut last;
+            let mut first = request(1, RDMA_WRITE, &mut one, SIGNALED);
+            rdma(&mut first, &far, 0);
+            first.next = &raw mut wrong;
+            assert_eq!(near.post(&mut first), 0);
+            let told = [(); 3].map(|()| near.completion()).map(|wc| (wc.wr_id, wc.status));
+            let expected = [(1, abi::wc::SUCCESS), (2, abi::wc::LOC_PROT_ERR), (3, abi::wc::WR_FLUSH_ERR)];
+            assert_eq!(told, expected, "{opcode} {how}");
+            assert_eq!((far.octets(0, 8), far.octets(8, 300)), (vec![7; 8], vec![0; 300]));
+            // By itself it is told what it was of.
+            let mut alone = request(4, opcode, &mut two, 0);
+            rdma(&mut alone, &far, 0);
+            assert_eq!(near.post(&mut alone), 0);
+            let wc = near.completion();
+            assert_eq!((wc.wr_id, wc.status, wc.opcode), (4, abi::wc::WR_FLUSH_ERR, ended));
+            unsafe { assert_eq!((ibv_dereg_mr(elsewhere), ibv_dealloc_pd(pd)), (0, 0)) };
+            near.close();
+            far.close();
+        }
+    }
+}
+
+#[test]
+fn a_message_that_takes_a_request_whose_memory_is_not_the_queue_pairs_ends_both_with_errors() {
+    for how in 0..3 {
+        let [near, mut far] = connected();
+        let (pd, elsewhere) = unsafe {
+            let pd = ibv_alloc_pd(far.context);
+            (pd, ibv_reg_mr(pd, far.memory.as_mut_ptr().cast(), 8192, RIGHTS))
+        };
+        far.receive(1, &mut [far.part(100, 8)]);
+        far.receive(2, &mut [strange(&far, how, elsewhere)]);
+        for (wr_id, expected) in [(11, abi::wc::SUCCESS), (12, abi::wc::REM_OP_ERR)] {
+            let mut parts = [near.part(0, 8)];
+            assert_eq!(near.post(&mut request(wr_id, abi::wr_opcode::SEND, &mut parts, SIGNALED)), 0);
+            let wc = near.completion();
+            assert_eq!((wc.wr_id, wc.status), (wr_id, expected), "{how}");
+        }
+        let told = [(); 2].map(|()| far.completion()).map(|wc| (wc.wr_id, wc.status));
+        assert_eq!(told, [(1, abi::wc::SUCCESS), (2, abi::wc::LOC_PROT_ERR)]);
+        unsafe { assert_eq!((ibv_dereg_mr(elsewhere), ibv_dealloc_pd(pd)), (0, 0)) };
+        near.close();
+        far.close();
+    }
 }
 
 /// As in a packed structure of the program's, at no multiple of what C asks for.

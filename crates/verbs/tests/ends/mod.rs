@@ -208,7 +208,7 @@ pub(crate) fn request(wr_id: u64, opcode: u32, parts: &mut [abi::Sge], send_flag
         imm_data: 0x0403_0201u32.to_be(),
         wr: abi::Remote { atomic },
         qp_type: 0,
-        bind_mw_tso: [0; 6],
+        bind_mw: unsafe { std::mem::zeroed() },
     }
 }
 
