@@ -121,6 +121,30 @@ fn a_message_that_takes_a_request_whose_memory_is_not_the_queue_pairs_ends_both_
     }
 }
 
+#[test]
+fn a_datagram_whose_memory_is_not_registered_ends_with_an_error() {
+    use abi::{attr_mask as mask, qp_state as state};
+    let end = End::new(abi::qp_type::UD, |_| null_mut());
+    end.initialize();
+    for (to, besides) in [(state::RTR, 0), (state::RTS, mask::SQ_PSN)] {
+        let mut attr = abi::QpAttr { qp_state: to, ..Default::default() };
+        assert_eq!(end.to(&mut attr, mask::STATE | besides), 0);
+    }
+    let mut to = abi::AhAttr { is_global: 1, port_num: 1, ..Default::default() };
+    to.grh.dgid = end.gid();
+    let ah = unsafe { ibv_create_ah(end.pd, &raw mut to) };
+    for (wr_id, expected) in [(1, abi::wc::LOC_PROT_ERR), (2, abi::wc::WR_FLUSH_ERR)] {
+        let mut parts = [strange(&end, 0, null_mut())];
+        let mut wr = request(wr_id, abi::wr_opcode::SEND, &mut parts, 0);
+        wr.wr.ud = abi::Ud { ah, remote_qpn: unsafe { (*end.qp).qp_num }, remote_qkey: 7 };
+        assert_eq!(end.post(&mut wr), 0);
+        let wc = end.completion();
+        assert_eq!((wc.wr_id, wc.status, wc.opcode), (wr_id, expected, abi::wc::SEND));
+    }
+    assert_eq!(unsafe { ibv_destroy_ah(ah) }, 0);
+    end.close();
+}
+
 /// As in a packed structure of the program's, at no multiple of what C asks for.
 #[repr(C, packed)]
 struct Packed {

@@ -15,6 +15,7 @@ use ends::*;
 use roci_verbs::abi;
 use roci_verbs::device::*;
 use roci_verbs::memory::*;
+use roci_verbs::queue_pair::*;
 use std::ptr::null_mut;
 
 /// Two ends, of which the second has a region of 4096 ones that peers reach by windows alone, and a window.
@@ -195,5 +196,59 @@ fn a_window_from_zero_on_is_named_so_by_peers() {
     assert_eq!((it.near.post(&mut wr), it.near.completion().status), (0, wc::SUCCESS));
     assert_eq!((it.octets(1016), it.octets(1008)), ([0; 8], [1; 8]));
     assert_eq!(it.written(key, 1000), wc::REM_ACCESS_ERR);
+    it.close();
+}
+
+/// `wr_bind_mw` and `wr_local_inv`, together with what the window is for.
+#[test]
+fn windows_are_bound_and_invalidated_by_calls() {
+    let it = Windowed::new(mw_type::TYPE_2);
+    let [near, far] = [&it.near, &it.far];
+    unsafe {
+        let mut init: abi::QpInitAttrEx = std::mem::zeroed();
+        (init.send_cq, init.recv_cq, init.pd) = (far.cq, far.cq, far.pd);
+        init.cap = attributes(far.cq, abi::qp_type::RC, null_mut()).cap;
+        // SEND, LOCAL_INV and BIND_MW.
+        (init.qp_type, init.comp_mask, init.send_ops_flags) =
+            (abi::qp_type::RC, 1 | 64, 1 << 2 | 1 << 7 | 1 << 8);
+        let qp = (table(far.context).create_qp_ex)(far.context, &raw mut init);
+        let calling = End { qp, memory: Vec::new(), ..*far };
+        let mut plain = attributes(near.cq, abi::qp_type::RC, null_mut());
+        let peer = End { qp: ibv_create_qp(near.pd, &raw mut plain), memory: Vec::new(), ..*near };
+        [&calling, &peer].into_iter().for_each(End::initialize);
+        calling.connect(&peer);
+        peer.connect(&calling);
+        let (calls, key) = (ibv_qp_to_qp_ex(qp), (*it.mw).rkey | 3);
+        let info = it.info();
+        let begin = |calls: *mut abi::QpEx, wr_id| {
+            ((*calls).wr_start)(calls);
+            ((*calls).wr_id, (*calls).wr_flags) = (wr_id, SIGNALED);
+        };
+        begin(calls, 1);
+        ((*calls).wr_bind_mw)(calls, it.mw, key, &raw const info);
+        (*calls).wr_id = 2;
+        ((*calls).wr_send)(calls);
+        peer.receive(9, &mut []);
+        assert_eq!(((*calls).wr_complete)(calls), 0);
+        assert_eq!(it.ended(), (1, wc::SUCCESS, wc::BIND_MW));
+        assert_eq!(it.ended(), (2, wc::SUCCESS, wc::SEND));
+        assert_eq!(peer.completion().wr_id, 9);
+        let written = || {
+            let mut parts = [near.part(0, 8)];
+            let mut wr = request(4, opcode::RDMA_WRITE, &mut parts, SIGNALED);
+            wr.wr.rdma = abi::Rdma { remote_addr: it.at(1000), rkey: key };
+            assert_eq!(peer.post(&mut wr), 0);
+            peer.completion().status
+        };
+        assert_eq!((written(), it.octets(1000)), (wc::SUCCESS, [0; 8]));
+        begin(calls, 3);
+        ((*calls).wr_local_inv)(calls, key);
+        assert_eq!(((*calls).wr_complete)(calls), 0);
+        assert_eq!(it.ended(), (3, wc::SUCCESS, wc::LOCAL_INV));
+        assert_eq!(written(), wc::REM_ACCESS_ERR);
+        for end in [calling, peer] {
+            assert_eq!(ibv_destroy_qp(end.qp), 0);
+        }
+    }
     it.close();
 }
