@@ -143,6 +143,43 @@ fn requests_that_do_not_fit_come_back() {
 }
 
 #[test]
+fn requests_that_are_to_fault_late_end_with_errors_in_their_turn_and_not_when_they_are_posted() {
+    let make = || {
+        let pair = in_memory(1, |qp| qp);
+        let elsewhere = pair.b.device.alloc_pd().reg_mr(vec![1; 64], Access::LOCAL_WRITE).unwrap();
+        let readable = pair.b.pd.reg_mr(vec![1; 64], Access::NONE).unwrap();
+        (pair, elsewhere, readable)
+    };
+    for which in 0..3 {
+        let (Pair { a, b, .. }, elsewhere, readable) = make();
+        let wrong = match which {
+            0 => SendWr::write(elsewhere.buffer(..).unwrap(), a.open.remote().plus(64)),
+            1 => SendWr::read(readable.buffer(..).unwrap(), a.open.remote()),
+            _ => SendWr::write_inline(&[1; 8], a.open.remote().plus(64)).without_memory(),
+        };
+        let behind = SendWr::write_inline(&[1; 8], a.open.remote().plus(64)).wr_id(2);
+        let first = SendWr::write_inline(&[1; 8], a.open.remote());
+        b.qp.post_sends_together(vec![first, wrong.wr_id(1).fault_late(), behind]).unwrap();
+        let ended = [(); 3].map(|()| b.wait()).map(|it| (it.wr_id, it.status));
+        let expected = [Status::Success, Status::LocalProtectionError, Status::WorkRequestFlushed];
+        assert_eq!(ended, [(0, expected[0]), (1, expected[1]), (2, expected[2])]);
+        assert_eq!((a.open.fetch_add(64, 0), b.qp.state()), (Ok(0), QpState::Error));
+        assert!(elsewhere.deregister().is_ok() && readable.deregister().is_ok(), "they are lent no more");
+    }
+    for which in 0..2 {
+        let (Pair { a, b, .. }, elsewhere, readable) = make();
+        let region = [elsewhere, readable].into_iter().nth(which).unwrap();
+        b.qp.post_recv(RecvWr::new(region.buffer(..).unwrap()).wr_id(1).fault_late()).unwrap();
+        b.qp.post_recv(RecvWr::new(b.own.buffer(..64).unwrap()).wr_id(2)).unwrap();
+        a.qp.post_send(SendWr::send_inline(&[7; 8])).unwrap();
+        assert_eq!(a.wait().status, Status::RemoteOperationError);
+        let ended = [(); 2].map(|()| b.wait()).map(|it| (it.wr_id, it.status));
+        assert_eq!(ended, [(1, Status::LocalProtectionError), (2, Status::WorkRequestFlushed)]);
+        assert_eq!(region.deregister().unwrap(), [1; 64]);
+    }
+}
+
+#[test]
 fn what_a_queue_pair_cannot_do_is_refused_with_the_reason_and_the_range() {
     let Pair { a, b, .. } = in_memory(2, |qp| qp);
     let refused = |qp: &QueuePair, request| qp.post_send(request).unwrap_err().to_string();
