@@ -148,6 +148,42 @@ fn chunks_hide_the_latency_of_steps_behind_one_another() {
 }
 
 #[test]
+fn what_is_chosen_by_size_is_about_as_fast_as_the_fastest_and_a_tree_for_short_and_a_ring_for_long_data() {
+    let star = |ranks| {
+        format!("topology = {{ kind = \"star\", hosts = {ranks}, rate = \"100Gb/s\", delay = \"1us\" }}\n")
+    };
+    let rails = "[topology]\nkind = \"rails\"\nservers = 6\ngpus = 4\nspines = 2\nrate = \"400Gb/s\"\ndelay = \"500ns\"\n\
+                 scale_up = \"3.6Tb/s\"\n";
+    for (network, rest, algorithms) in [
+        (star(12), "chunks = 8", &["tree", "ring"][..]),
+        (star(16), "chunks = 8", &["tree", "ring", "halving-doubling"]),
+        (rails.to_owned(), "chunks = 8\nchannels = 4", &["tree", "ring"]),
+    ] {
+        let mut chosen = Vec::new();
+        for size in [6_144_u32, 98_304, 1_572_864, 25_165_824] {
+            let result = |algorithm: &str| {
+                let text = format!(
+                    "start_jitter = \"0s\"\n{network}[switch]\nbuffer = \"64MB\"\n[nic]\nmtu = 4096\n[transport]\ncontrol = \"none\"\n\
+                     [[traffic]]\nkind = \"collective\"\noperation = \"all-reduce\"\nsize = {size}\nalgorithm = \"{algorithm}\"\n{rest}\n"
+                );
+                let results = run(&text, &[]);
+                (time_of(&results), only(&results).algorithm.name())
+            };
+            let (time, by) = result("auto");
+            let times: Vec<f64> = algorithms.iter().map(|algorithm| result(algorithm).0).collect();
+            println!("{algorithms:?}, {size}: {times:?}, {by} {time}");
+            let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = times.iter().copied().fold(0.0, f64::max);
+            assert!(time <= 1.1 * least && time < most, "{size}: {by} takes {time}, of {times:?}");
+            chosen.push(by);
+        }
+        if !algorithms.contains(&"halving-doubling") {
+            assert_eq!((chosen.first(), chosen.last()), (Some(&"tree"), Some(&"ring")), "{chosen:?}");
+        }
+    }
+}
+
+#[test]
 fn a_broadcast_is_a_chain_through_which_chunks_follow_one_another() {
     let time = |chunks: u32| {
         let lines = format!("operation = \"broadcast\"\nsize = \"4MB\"\nchunks = {chunks}\n");

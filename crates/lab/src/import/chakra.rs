@@ -285,7 +285,7 @@ fn scenario(name: &str, ranks: u32, collectives: bool, notes: &[String], beside:
     if collectives {
         text.push_str(
             "# How collectives are done, unless by rings, and all-to-alls by all at once:\n\
-             # algorithm = { all-reduce = \"tree\" }\n\
+             # algorithm = \"auto\"   # by size, or such as { all-reduce = \"tree\" }\n\
              # ranks_per_server = 8\n\
              # channels = 8\n\
              # chunks = 4\n",

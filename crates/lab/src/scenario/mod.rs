@@ -77,6 +77,7 @@ pub use transport::{Control, Setting, Transport};
 pub use writes::RegisterWrite;
 
 use crate::traffic::Networks;
+use crate::traffic::collective::Packets;
 use crate::traffic::spec::{ControlIndex, Traffic};
 use reach::Reach;
 use read::Table;
@@ -197,7 +198,9 @@ impl Scenario {
         if transport.recovery == Recovery::Ndp {
             switch.pull_with_headers(switch_table)?;
         }
-        let mut reading = traffic::Reading::new(&names, stop, Control::usual(transport_table)?.law);
+        let around = u32::from(roci_wire::overhead(Opcode::WRITE_MIDDLE, transport.layout, IpVersion::V4));
+        let packets = Packets { mtu: nic.config.mtu, around: around + WIRE_OVERHEAD };
+        let mut reading = traffic::Reading::new(&names, packets, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
         apart::refuse_unjoined(&source, &topology, &reading)?;
         let (networks, unmet) = networks::read(transport_table, &topology, &names, &mut reading)?;

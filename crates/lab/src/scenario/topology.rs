@@ -282,6 +282,11 @@ impl<'a> Names<'a> {
         Self { topology, graph, hosts, nodes: nodes.map(|(place, name)| (name.as_str(), place)).collect() }
     }
 
+    /// The topology itself.
+    pub(super) fn topology(&self) -> &'a Topology {
+        self.topology
+    }
+
     /// How many hosts in a row are on one server, where the topology says so.
     pub(super) fn per_server(&self) -> Option<u32> {
         self.topology.per_server

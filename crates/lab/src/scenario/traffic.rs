@@ -12,6 +12,7 @@ use super::topology::{Names, items, split};
 use super::transport::Control;
 use super::tree::Kind;
 use crate::sizes::Sizes;
+use crate::traffic::collective::{Network, Packets};
 use crate::traffic::spec::{
     ClosedLoop, Common, ControlIndex, Exchange, Flow, HpccFlows, Incast, Op, Poisson, Repeat, Traffic,
     Trigger,
@@ -50,6 +51,8 @@ const OPS: [(&str, Op); 5] = [
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     names: &'a Names<'a>,
+    /// How messages are cut into packets, where NICs do not differ.
+    packets: Packets,
     /// When the run ends at the latest; `None`: when all traffic is done.
     pub(super) stop: Option<Span>,
     /// The law of controls that name none.
@@ -69,9 +72,15 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn new(names: &'a Names<'a>, stop: Option<Span>, usual_law: Located<String>) -> Self {
+    pub(super) fn new(
+        names: &'a Names<'a>,
+        packets: Packets,
+        stop: Option<Span>,
+        usual_law: Located<String>,
+    ) -> Self {
         Self {
             names,
+            packets,
             stop,
             usual_law,
             controls: Vec::new(),
@@ -113,6 +122,11 @@ impl<'a> Reading<'a> {
             self.origins.push(node.origin);
         }
         self.refuse_no_start(top)
+    }
+
+    /// What the cost of collectives goes by.
+    fn network(&self) -> Network {
+        Network::of(self.names.topology(), self.packets)
     }
 
     /// What the table that is read now is called: by its `name`, or else by its index.

@@ -9,10 +9,14 @@ use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Ratio, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod cost;
+mod network;
 mod pxn;
 mod schedule;
 pub mod tree;
 
+pub use cost::Model;
+pub use network::{Network, Packets};
 pub use schedule::{Message, Schedule};
 
 /// What a collective does (`operation`).
@@ -252,6 +256,18 @@ impl Collective {
             return Err(CollectiveFault::TooLong { length: Bytes(longest), chunks: self.chunks.into() });
         }
         Ok(())
+    }
+
+    /// The same by each algorithm that is weighed ([`Operation::weighed`]) and can do it, where so many ranks in a row share a server.
+    pub fn candidates(&self, per_server: u32) -> Vec<Self> {
+        let by = |algorithm| {
+            let mut it = Self { algorithm, per_server, ..self.clone() };
+            if !it.knows_servers() {
+                it.per_server = 1;
+            }
+            it
+        };
+        self.operation.weighed().map(by).filter(|it| it.check().is_ok()).collect()
     }
 
     /// Who sends what to whom.

@@ -200,10 +200,10 @@ pub static COLLECTIVE: Section = section(
         ),
         key(
             "algorithm",
-            "`\"ring\"`, `\"halving-doubling\"`, `\"tree\"`, `\"direct\"` or `\"pxn\"`",
+            "`\"ring\"`, `\"halving-doubling\"`, `\"tree\"`, `\"direct\"`, `\"pxn\"` or `\"auto\"`",
             "`\"ring\"`; of `all-to-all` `\"direct\"`",
             "How: `all-reduce` takes the first three, `reduce-scatter` and `all-gather` `ring`, `halving-doubling` and `direct`, `all-to-all` \
-             `direct` and `pxn`, and `broadcast` only `ring`.",
+             `direct` and `pxn`, and `broadcast` only `ring`. `auto` takes the one that takes least by a model of latency and bandwidth.",
         ),
         key("hosts", HOSTS, "all hosts, in their order", "The host of each rank, in the order of ranks."),
         key(
@@ -302,9 +302,9 @@ pub static GOAL: Section = section(
         ),
         key(
             "algorithm",
-            "an algorithm of `kind = \"collective\"`, or a table of one for each operation, such as `{ all-reduce = \"tree\" }`",
+            "an algorithm of `kind = \"collective\"` or `\"auto\"`, or a table of one for each operation, such as `{ all-reduce = \"tree\" }`",
             "`\"ring\"`; of `all-to-all` `\"direct\"`",
-            "How collectives are done. One for all holds for the operations that have it; `pxn` among ranks of which each has its own server is `direct`.",
+            "How collectives are done. One for all holds for the operations that have it; `pxn` among ranks of which each has its own server is `direct`. `auto` takes for each size of each group the one that takes least by a model of latency and bandwidth.",
         ),
         key(
             "channels",
@@ -342,24 +342,24 @@ pub static GOAL_ALGORITHM: Section = section(
     &[
         key(
             "all-reduce",
-            "`\"ring\"`, `\"halving-doubling\"` or `\"tree\"`",
+            "`\"ring\"`, `\"halving-doubling\"`, `\"tree\"` or `\"auto\"`",
             "`\"ring\"`",
             "That of all-reduces.",
         ),
         key(
             "reduce-scatter",
-            "`\"ring\"`, `\"halving-doubling\"` or `\"direct\"`",
+            "`\"ring\"`, `\"halving-doubling\"`, `\"direct\"` or `\"auto\"`",
             "`\"ring\"`",
             "That of reduce-scatters.",
         ),
         key(
             "all-gather",
-            "`\"ring\"`, `\"halving-doubling\"` or `\"direct\"`",
+            "`\"ring\"`, `\"halving-doubling\"`, `\"direct\"` or `\"auto\"`",
             "`\"ring\"`",
             "That of all-gathers.",
         ),
-        key("all-to-all", "`\"direct\"` or `\"pxn\"`", "`\"direct\"`", "That of all-to-alls."),
-        key("broadcast", "`\"ring\"`", "`\"ring\"`", "That of broadcasts."),
+        key("all-to-all", "`\"direct\"`, `\"pxn\"` or `\"auto\"`", "`\"direct\"`", "That of all-to-alls."),
+        key("broadcast", "`\"ring\"` or `\"auto\"`", "`\"ring\"`", "That of broadcasts."),
     ],
 );
 

@@ -4,7 +4,7 @@ use super::super::read::Table;
 use super::super::source::ScenarioError;
 use super::super::topology::split;
 use super::Reading;
-use crate::traffic::collective::{Algorithm, CHUNKS_MAX, Collective, CollectiveFault, Operation};
+use crate::traffic::collective::{Algorithm, CHUNKS_MAX, Collective, CollectiveFault, Model, Operation};
 use crate::traffic::spec::{Common, Op, Traffic};
 use roci_fabric::packet::HostId;
 
@@ -19,12 +19,14 @@ const OPERATIONS: [(&str, Operation); 5] = [
     ("broadcast", Operation::Broadcast),
 ];
 
-pub(super) const ALGORITHMS: [(&str, Algorithm); 5] = [
-    ("ring", Algorithm::Ring),
-    ("halving-doubling", Algorithm::HalvingDoubling),
-    ("tree", Algorithm::Tree),
-    ("direct", Algorithm::Direct),
-    ("pxn", Algorithm::Pxn),
+/// `auto` is none of them, but has the one chosen that takes least.
+pub(super) const ALGORITHMS: [(&str, Option<Algorithm>); 6] = [
+    ("ring", Some(Algorithm::Ring)),
+    ("halving-doubling", Some(Algorithm::HalvingDoubling)),
+    ("tree", Some(Algorithm::Tree)),
+    ("direct", Some(Algorithm::Direct)),
+    ("pxn", Some(Algorithm::Pxn)),
+    ("auto", None),
 ];
 
 /// How ranks come to their hosts: whether at random.
@@ -46,11 +48,12 @@ impl Reading<'_> {
                 hosts.collect::<Result<Vec<_>, _>>()?
             }
         };
-        let algorithm = table.word("algorithm", &ALGORITHMS)?.unwrap_or(operation.algorithms()[0]);
+        let usual = operation.algorithms()[0];
+        let algorithm = table.word("algorithm", &ALGORITHMS)?.unwrap_or(Some(usual));
         let shuffled = table.word("placement", &PLACEMENTS)?.unwrap_or(false);
         let mut one = Collective {
             operation,
-            algorithm,
+            algorithm: algorithm.unwrap_or(usual),
             ranks,
             per_server: 1,
             shuffled,
@@ -62,8 +65,13 @@ impl Reading<'_> {
             start: self.start(table)?,
             common,
         };
-        let usual = self.names.per_server().filter(|_| one.knows_servers() && listed.is_none() && !shuffled);
-        one.per_server = table.count("ranks_per_server", 1..=65_535)?.or(usual).unwrap_or(1);
+        let per_server = table.count("ranks_per_server", 1..=65_535)?;
+        let of_topology = self.names.per_server().filter(|_| listed.is_none() && !shuffled);
+        if algorithm.is_none() {
+            one = self.fastest(one, per_server.or(of_topology).unwrap_or(1));
+        } else {
+            one.per_server = per_server.or(of_topology.filter(|_| one.knows_servers())).unwrap_or(1);
+        }
         one.check().map_err(|fault| {
             let (message, remedy) = split(&fault.to_string());
             // The second place of a host in the list says more than where the list begins.
@@ -82,6 +90,17 @@ impl Reading<'_> {
             }
         })?;
         Ok(Traffic::Collective(one))
+    }
+
+    /// `one` by the algorithm that takes least; as it stands where it cannot be done by any.
+    fn fastest(&self, one: Collective, per_server: u32) -> Collective {
+        let candidates = one.candidates(per_server);
+        if candidates.is_empty() {
+            return Collective { per_server, ..one };
+        }
+        let model = Model::new(&mut self.network(), &one.ranks, per_server, !one.shuffled);
+        let fastest = model.fastest(candidates.iter()).or(candidates.first()).cloned();
+        fastest.unwrap_or(one)
     }
 }
 
@@ -121,6 +140,26 @@ mod tests {
             common: Common { op: Op::Write, priority: Some(2), control: None },
         };
         assert_eq!(*one, expected);
+    }
+
+    #[test]
+    fn the_algorithm_may_be_chosen_by_size() {
+        let chosen = |lines: &str| {
+            let star = "topology = { kind = \"star\", hosts = 12, rate = \"100Gb/s\", delay = \"1us\" }";
+            let text = format!("{star}\n[[traffic]]\nkind = \"collective\"\nalgorithm = \"auto\"\n{lines}");
+            let scenario = parse(&text).expect("a collective");
+            let Traffic::Collective(one) = &scenario.traffic[0] else { panic!("a collective") };
+            (one.algorithm, one.per_server)
+        };
+        let sum = "operation = \"all-reduce\"\n";
+        assert_eq!(chosen(&format!("{sum}size = \"1KB\"")), (Algorithm::Tree, 1));
+        assert_eq!(chosen(&format!("{sum}size = \"100MB\"\nchunks = 64")), (Algorithm::Ring, 1));
+        // What knows no servers is told of none.
+        let two = "operation = \"all-to-all\"\nranks_per_server = 2\n";
+        assert_eq!(chosen(&format!("{two}size = \"1KB\"")), (Algorithm::Direct, 1));
+        assert_eq!(chosen("operation = \"broadcast\"\nsize = \"1KB\""), (Algorithm::Ring, 1));
+        let error = parse(&with("operation = \"all-reduce\"\nalgorithm = \"auto\"\nsize = 1\n")).unwrap_err();
+        assert!(error.to_string().contains("fewer octets than there are messages"), "{error}");
     }
 
     #[test]

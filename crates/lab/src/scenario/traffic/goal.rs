@@ -8,10 +8,10 @@ use super::super::{file, keys};
 use super::Reading;
 use super::collective::{ALGORITHMS, PLACEMENTS};
 use crate::traffic::collective::{Algorithm, CHUNKS_MAX, Operation};
-use crate::traffic::goal::{Goal, How, PlacementError, Schedule};
+use crate::traffic::goal::{Auto, Goal, How, PlacementError, Schedule};
 use crate::traffic::spec::{Common, Op, Traffic};
 use roci_fabric::packet::HostId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What has queue pairs of its own between two ranks.
 const QUEUE_PAIRS: [(&str, bool); 2] = [("pair", false), ("tag", true)];
@@ -55,8 +55,10 @@ impl Reading<'_> {
         goal.replays = table.flag("replays")?.unwrap_or(goal.replays);
         goal.start = self.start(table)?;
         let usual = self.names.per_server().filter(|_| listed.is_none() && !goal.shuffled);
+        let (algorithms, auto) = algorithms(table, &goal.schedule)?;
         let how = How {
-            algorithms: algorithms(table, &goal.schedule)?,
+            algorithms,
+            auto: (!auto.is_empty()).then(|| Auto { operations: auto, network: self.network() }),
             channels: table.count("channels", 1..=256)?,
             chunks: table.count("chunks", 1..=CHUNKS_MAX)?,
             per_server: ranks_per_server(table, &goal.schedule)?.or(usual).unwrap_or(1),
@@ -80,30 +82,42 @@ fn ranks_per_server(table: Table<'_>, schedule: &Schedule) -> Result<Option<u32>
     Err(table.refuse("ranks_per_server", message, "name a number that divides them"))
 }
 
+/// The algorithms that a table names by operation, and the operations whose algorithm is to be chosen.
+type Algorithms = (BTreeMap<&'static str, Algorithm>, BTreeSet<&'static str>);
+
 /// The algorithms that a table names: one for all operations that have it, or one for each.
-fn algorithms(
-    table: Table<'_>,
-    schedule: &Schedule,
-) -> Result<BTreeMap<&'static str, Algorithm>, ScenarioError> {
-    let mut algorithms = BTreeMap::new();
-    let has = |operation: Operation| move |(_, it): &(&str, Algorithm)| operation.algorithms().contains(it);
+fn algorithms(table: Table<'_>, schedule: &Schedule) -> Result<Algorithms, ScenarioError> {
+    let (mut algorithms, mut auto) = (BTreeMap::new(), BTreeSet::new());
+    let has = |operation: Operation, algorithm: Option<Algorithm>| {
+        algorithm.is_none_or(|it| operation.algorithms().contains(&it))
+    };
     if !matches!(table.get("algorithm").map(|node| &node.kind), Some(Kind::Table(_))) {
-        let Some(one) = table.word("algorithm", &ALGORITHMS)? else { return Ok(algorithms) };
-        let with = Operation::ALL.into_iter().filter(|operation| operation.algorithms().contains(&one));
-        algorithms.extend(with.map(|operation| (operation.name(), one)));
+        let Some(one) = table.word("algorithm", &ALGORITHMS)? else { return Ok((algorithms, auto)) };
+        let with: Vec<_> = Operation::ALL.into_iter().filter(|operation| has(*operation, one)).collect();
+        let names = with.iter().map(|operation| operation.name());
+        match one {
+            Some(one) => algorithms.extend(names.clone().map(|name| (name, one))),
+            None => auto.extend(names.clone()),
+        }
         let occurs = |name: &str| schedule.joint.iter().any(|it| it.operation.name() == name);
-        if !algorithms.keys().any(|name| occurs(name)) {
-            let message = format!("no collective of the schedule has the algorithm `{}`", one.name());
+        if !names.clone().any(occurs) {
+            let message = one.map_or_else(
+                || "the schedule has no collectives".to_owned(),
+                |one| format!("no collective of the schedule has the algorithm `{}`", one.name()),
+            );
             return Err(table.refuse("algorithm", message, "name one for each operation, or leave it out"));
         }
     } else if let Some(each) = table.table("algorithm", &keys::GOAL_ALGORITHM)? {
         for operation in Operation::ALL {
-            let words: Vec<_> = ALGORITHMS.into_iter().filter(has(operation)).collect();
-            algorithms
-                .extend(each.word(operation.name(), &words)?.map(|algorithm| (operation.name(), algorithm)));
+            let words: Vec<_> = ALGORITHMS.into_iter().filter(|(_, it)| has(operation, *it)).collect();
+            match each.word(operation.name(), &words)? {
+                Some(Some(algorithm)) => _ = algorithms.insert(operation.name(), algorithm),
+                Some(None) => _ = auto.insert(operation.name()),
+                None => {}
+            }
         }
     }
-    Ok(algorithms)
+    Ok((algorithms, auto))
 }
 
 #[cfg(test)]
@@ -190,12 +204,16 @@ mod tests {
         let both =
             "algorithm = { all-reduce = \"halving-doubling\", all-to-all = \"pxn\" }\nranks_per_server = 2";
         assert_eq!(algorithms(both), [Some("halving-doubling"), Some("pxn")]);
+        // A power of two of ranks sums few octets in halves, and servers of two by two trees in channels.
+        assert_eq!(algorithms("algorithm = \"auto\""), [Some("halving-doubling"), Some("direct")]);
+        let sums = "algorithm = { all-reduce = \"auto\", all-to-all = \"pxn\" }\nranks_per_server = 2";
+        assert_eq!(algorithms(sums), [Some("tree"), Some("pxn")]);
         for (lines, message, remedy) in [
             ("algorithm = \"fast\"", "there is no algorithm `fast`", "those that exist are `ring`"),
             (
                 "algorithm = { all-reduce = \"direct\" }",
                 "there is no all-reduce `direct`",
-                "`halving-doubling` and `tree`",
+                "`halving-doubling`, `tree` and `auto`",
             ),
             ("algorithm = { sum = \"ring\" }", "sum", "all-reduce"),
             (
@@ -211,6 +229,9 @@ mod tests {
         let error =
             read("file = \"two.goal\"\nalgorithm = \"ring\"\n").expect_err("no collectives").to_string();
         assert!(error.contains("no collective of the schedule has the algorithm `ring`"), "{error}");
+        let error =
+            read("file = \"two.goal\"\nalgorithm = \"auto\"\n").expect_err("no collectives").to_string();
+        assert!(error.contains("the schedule has no collectives"), "{error}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod ways;
 
 pub(crate) use groups::write_ranks;
 pub use groups::{Group, Joint};
-pub use ways::{How, Way, WayError};
+pub use ways::{Auto, How, Way, WayError};
 
 use super::collective::Operation as Collectively;
 use super::spec::Common;
@@ -366,10 +366,9 @@ impl Goal {
     /// When one cannot be done so.
     pub fn set_how(&mut self, how: &How) -> Result<(), WayError> {
         let mut lines = self.lines[..self.of_sends].to_vec();
-        let ways = ways::ways(&self.schedule, how, &mut lines)?;
-        let places: BTreeMap<(u32, &str), u32> =
-            ways.iter().map(|way| (way.group, way.operation().name())).zip(0..).collect();
-        let way_of = |it: &Joint| places.get(&(it.group, it.operation.name())).copied();
+        let placed = ways::Placed { hosts: &self.hosts, listed: !self.shuffled };
+        let (ways, places) = ways::ways(&self.schedule, how, placed, &mut lines)?;
+        let way_of = |it: &Joint| places.get(&(it.group, it.operation.name(), it.size)).copied();
         self.way_of = self.schedule.joint.iter().map(way_of).collect();
         self.ways = ways.into();
         self.lines = lines.into();

@@ -2,11 +2,13 @@
 //! that all of its collectives share.
 
 use super::{Does, Group, Joint, Line, MESSAGE_MAX, Schedule};
-use crate::traffic::collective::{Algorithm, CHUNKS_MAX, Collective, CollectiveFault, Operation};
+use crate::traffic::collective::{
+    Algorithm, CHUNKS_MAX, Collective, CollectiveFault, Model, Network, Operation,
+};
 use crate::traffic::spec::Common;
 use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most octets of a collective, 1 TiB: parts of it are counted in 64 bits.
 const SIZE_MAX: u64 = 1 << 40;
@@ -20,10 +22,12 @@ const CHANNELS_MAX: u32 = 256;
 const PART: u64 = 512 << 10;
 
 /// What a schedule does not say of its collectives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct How {
     /// The algorithm of each operation; `None`: the usual one.
     pub algorithms: BTreeMap<&'static str, Algorithm>,
+    /// What has the algorithm chosen that takes least, if anything.
+    pub auto: Option<Auto>,
     /// Channels; `None`: rings and trees as many as ranks share a server, others one.
     pub channels: Option<u32>,
     /// Into how many parts each channel's data are cut that go their way by themselves; `None`: of broadcasts and trees into parts of 512 KiB, of
@@ -35,11 +39,29 @@ pub struct How {
 
 impl Default for How {
     fn default() -> Self {
-        Self { algorithms: BTreeMap::new(), channels: None, chunks: None, per_server: 1 }
+        Self { algorithms: BTreeMap::new(), auto: None, channels: None, chunks: None, per_server: 1 }
     }
 }
 
-/// One kind of collectives of a group, of any size.
+/// Operations of which the algorithm is chosen by size.
+#[derive(Clone, Debug)]
+pub struct Auto {
+    /// Their names.
+    pub operations: BTreeSet<&'static str>,
+    /// What it is chosen by.
+    pub network: Network,
+}
+
+/// Where ranks are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed<'a> {
+    /// The host of each.
+    pub(super) hosts: &'a [HostId],
+    /// Whether they stay there, and are not dealt to these hosts at random.
+    pub(super) listed: bool,
+}
+
+/// One kind of collectives of a group that go one way, of any size.
 #[derive(Clone, Debug)]
 pub struct Way {
     /// The group, a place in [`Schedule::groups`].
@@ -115,22 +137,20 @@ fn of_size(of: &Collective, chunks: Option<u32>, size: u64) -> Collective {
     it
 }
 
+/// The way of collectives by group, operation and size, by its place among all.
+type Places = BTreeMap<(u32, &'static str, u64), u32>;
+
 /// The ways of all collectives; `lines` get their queue pairs, with all that these carry.
-pub(super) fn ways(schedule: &Schedule, how: &How, lines: &mut Vec<Line>) -> Result<Vec<Way>, WayError> {
-    // Of each kind of each group the sizes, and how many there are of each.
-    let mut kinds = BTreeMap::<(u32, &str), (Operation, BTreeMap<u64, u64>)>::new();
-    for &Joint { group, operation, size, .. } in &schedule.joint {
-        let kind = kinds.entry((group, operation.name())).or_insert_with(|| (operation, BTreeMap::new()));
-        *kind.1.entry(size).or_default() += 1;
-    }
+pub(super) fn ways(
+    schedule: &Schedule,
+    how: &How,
+    placed: Placed<'_>,
+    lines: &mut Vec<Line>,
+) -> Result<(Vec<Way>, Places), WayError> {
     let mut ways: Vec<Way> = Vec::new();
-    for ((group, _), (operation, sizes)) in kinds {
-        let members = order(&schedule.groups[group as usize].ranks, operation, how.per_server);
-        if members.len() < 2 {
-            // By itself a rank has nobody to send to.
-            continue;
-        }
-        let collective = template(&members, operation, how);
+    let mut places = Places::new();
+    for Kind { group, members, operation, algorithm, sizes } in kinds(schedule, how, placed) {
+        let collective = template(&members, operation, algorithm, how);
         for &size in sizes.keys() {
             check(&of_size(&collective, how.chunks, size)).map_err(|(what, key)| WayError {
                 does: Does::Collective { operation, size, group, number: 0 }.to_string(),
@@ -176,9 +196,80 @@ pub(super) fn ways(schedule: &Schedule, how: &How, lines: &mut Vec<Line>) -> Res
                 }
             }
         }
+        let place = u32::try_from(ways.len()).unwrap_or(u32::MAX);
+        places.extend(sizes.keys().map(|size| ((group, operation.name(), *size), place)));
         ways.push(Way { group, members: Group::new(members), collective, chunks: how.chunks, first });
     }
-    Ok(ways)
+    Ok((ways, places))
+}
+
+/// Collectives of a group that go one way.
+struct Kind {
+    group: u32,
+    /// In the order in which the algorithm counts them.
+    members: Vec<u32>,
+    operation: Operation,
+    algorithm: Algorithm,
+    /// How many there are of each size.
+    sizes: BTreeMap<u64, u64>,
+}
+
+/// All of them, those of one group together; a rank by itself has nobody to send to, and none.
+fn kinds(schedule: &Schedule, how: &How, placed: Placed<'_>) -> Vec<Kind> {
+    let mut all = BTreeMap::<(u32, &str), (Operation, BTreeMap<u64, u64>)>::new();
+    for &Joint { group, operation, size, .. } in &schedule.joint {
+        let kind = all.entry((group, operation.name())).or_insert_with(|| (operation, BTreeMap::new()));
+        *kind.1.entry(size).or_default() += 1;
+    }
+    let mut auto = how.auto.clone();
+    let mut kinds = Vec::new();
+    for ((group, name), (operation, sizes)) in all {
+        let members = order(&schedule.groups[group as usize].ranks, operation, how.per_server);
+        if members.len() < 2 {
+            continue;
+        }
+        let by_algorithm = match auto.as_mut().filter(|auto| auto.operations.contains(name)) {
+            Some(auto) => by_algorithm(&members, operation, how, placed, &mut auto.network, &sizes),
+            None => {
+                let usual = operation.algorithms()[0];
+                vec![(how.algorithms.get(name).copied().unwrap_or(usual), sizes)]
+            }
+        };
+        kinds.extend(by_algorithm.into_iter().map(|(algorithm, sizes)| Kind {
+            group,
+            members: members.clone(),
+            operation,
+            algorithm,
+            sizes,
+        }));
+    }
+    kinds
+}
+
+/// The sizes of `members`' collectives by the algorithm that takes least for each.
+fn by_algorithm(
+    members: &[u32],
+    operation: Operation,
+    how: &How,
+    placed: Placed<'_>,
+    network: &mut Network,
+    sizes: &BTreeMap<u64, u64>,
+) -> Vec<(Algorithm, BTreeMap<u64, u64>)> {
+    let hosts: Vec<HostId> = members.iter().map(|rank| placed.hosts[*rank as usize]).collect();
+    let model = Model::new(network, &hosts, on_each_server(members, how.per_server), placed.listed);
+    let all: Vec<_> = operation.weighed().map(|it| template(members, operation, it, how)).collect();
+    let mut chosen: Vec<(Algorithm, BTreeMap<u64, u64>)> = Vec::new();
+    for (&size, &count) in sizes {
+        let candidates: Vec<_> = all.iter().map(|it| of_size(it, how.chunks, size)).collect();
+        let can_be_done = candidates.iter().filter(|it| check(it).is_ok());
+        // What cannot be done at all is refused as what is usual.
+        let fastest = model.fastest(can_be_done).map_or(operation.algorithms()[0], |it| it.algorithm);
+        match chosen.iter_mut().find(|(algorithm, _)| *algorithm == fastest) {
+            Some((_, sizes)) => _ = sizes.insert(size, count),
+            None => chosen.push((fastest, BTreeMap::from([(size, count)]))),
+        }
+    }
+    chosen
 }
 
 /// The order in which algorithms count a group's ranks: that of the list, but where several share a server those of one server come together, except in
@@ -192,9 +283,8 @@ fn order(ranks: &[u32], operation: Operation, per_server: u32) -> Vec<u32> {
 }
 
 /// A kind of collectives of `members`, of no size yet.
-fn template(members: &[u32], operation: Operation, how: &How) -> Collective {
+fn template(members: &[u32], operation: Operation, algorithm: Algorithm, how: &How) -> Collective {
     let per_server = on_each_server(members, how.per_server);
-    let algorithm = how.algorithms.get(operation.name()).copied().unwrap_or(operation.algorithms()[0]);
     let mut it = Collective {
         operation,
         algorithm: match algorithm {
@@ -271,6 +361,9 @@ fn add_lines(members: &[u32], collective: &Collective, lines: &mut Vec<Line>) {
 mod tests {
     use super::super::Goal;
     use super::*;
+    use crate::traffic::collective::Packets;
+    use roci_fabric::topology::Star;
+    use roci_units::BitsPerSec;
     use std::sync::Arc;
 
     #[test]
@@ -351,6 +444,32 @@ mod tests {
                 assert_eq!(carried, sent, "{name} by {algorithm:?}");
             }
         }
+    }
+
+    #[test]
+    fn each_size_goes_the_way_that_takes_least_for_it() {
+        let star =
+            Star { hosts: 8, rate: BitsPerSec::from_gbps(100), delay: Span::from_micros(1) }.build().unwrap();
+        let network = Network::of(&star, Packets { mtu: 4096, around: 82 });
+        let auto = Auto { operations: ["all-reduce"].into_iter().collect(), network };
+        let how = How { auto: Some(auto), ..How::default() };
+        // Six of the ranks: no power of two.
+        let lines = "all-reduce 600b group 0\nall-reduce 900000000b group 0\nall-reduce 600b group 0\nall-gather 600b group 0";
+        let blocks: String = (0..6).map(|rank| format!("rank {rank} {{\n{lines}\n}}\n")).collect();
+        let schedule = Schedule::read(format!("num_ranks 8\ngroup 0: 0-5\n{blocks}").as_bytes()).unwrap();
+        let hosts = (0u16..8).map(HostId).collect();
+        let mut goal = Goal::new(Arc::new(schedule), hosts, false, Common::default()).unwrap();
+        goal.set_how(&how).expect("they can be done");
+        let ways: Vec<_> = (0..4).map(|number| goal.way(number).expect("a way")).collect();
+        assert_eq!(
+            ways.iter().map(|(_, way)| way.algorithm()).collect::<Vec<_>>(),
+            [Algorithm::Tree, Algorithm::Ring, Algorithm::Tree, Algorithm::Ring]
+        );
+        assert_eq!(ways[0].0, ways[2].0);
+        // The long sum shares its ring with the all-gather, and the short ones have their trees.
+        assert_eq!(ways[1].1.line(0, 0), ways[3].1.line(0, 0));
+        assert_ne!(ways[0].1.line(0, 0), ways[1].1.line(0, 0));
+        assert_eq!(goal.lines()[ways[0].1.line(0, 0) as usize].messages, 2);
     }
 
     #[test]
