@@ -2,7 +2,7 @@
 
 mod support;
 
-use roci_lab::results::{CollectiveResult, FlowStatus, Results};
+use roci_lab::results::{CollectiveResult, FlowResult, FlowStatus, Results};
 use roci_lab::run::{Go, World};
 use roci_lab::scenario::Scenario;
 use roci_lab::world::SimulatedWorld;
@@ -199,8 +199,27 @@ fn a_broadcast_is_a_chain_through_which_chunks_follow_one_another() {
     assert!(wire < parts && parts < wire * HEADED * 43.0 / 40.0 + 3.0 * LATENCY, "{parts}");
 }
 
+#[test]
+fn a_root_sends_or_receives_all_by_its_own_link_whichever_rank_it_is() {
+    let size = 8_388_608.0;
+    for operation in ["gather", "scatter"] {
+        let results = unpaced(&format!("operation = \"{operation}\"\nsize = {size}\nroot = 3\n"), 8);
+        let ends = |flow: &FlowResult| if operation == "gather" { flow.dst } else { flow.src };
+        assert!(results.flows.len() == 7 && results.flows.iter().all(|flow| ends(flow) == 3));
+        judge(&results, 7.0 / 8.0 * size / RATE + LATENCY, std::iter::repeat_n(size / 8.0, 7));
+        assert!(operation == "scatter" || only(&results).iterations[0].last == 3, "the root has all last");
+    }
+    // Chains, one from the root through all others in their order, and one to it.
+    for (operation, root, last) in [("broadcast", 2, 1), ("reduce", 1, 1)] {
+        let lines = format!("operation = \"{operation}\"\nsize = {size}\nroot = {root}\n");
+        let results = unpaced(&lines, 4);
+        judge(&results, 3.0 * (size / RATE + LATENCY), std::iter::repeat_n(size, 3));
+        assert_eq!(only(&results).iterations[0].last, last, "{operation}");
+    }
+}
+
 /// All operations with all of their algorithms, and how many ranks share a server.
-const EACH: [(&str, &str, u64); 15] = [
+const EACH: [(&str, &str, u64); 18] = [
     ("all-reduce", "ring", 1),
     ("all-reduce", "ring", 4),
     ("all-reduce", "halving-doubling", 1),
@@ -216,6 +235,9 @@ const EACH: [(&str, &str, u64); 15] = [
     ("all-to-all", "pxn", 2),
     ("all-to-all", "pxn", 4),
     ("broadcast", "ring", 1),
+    ("reduce", "ring", 1),
+    ("gather", "direct", 1),
+    ("scatter", "direct", 1),
 ];
 
 /// Octets that all ranks together send in an iteration, each `size` of data.
@@ -227,6 +249,8 @@ fn sent(operation: &str, algorithm: &str, (ranks, per_server): (u64, u64), size:
             let servers = ranks / per_server;
             (servers * (per_server - 1) + per_server * (servers - 1)) * size
         }
+        // All but the root's own shard of each chunk of each channel, cut down to whole octets.
+        ("gather" | "scatter", _) => size - 6 * (size / 6 / ranks),
         _ => (ranks - 1) * size,
     }
 }

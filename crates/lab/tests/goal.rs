@@ -285,13 +285,18 @@ fn a_collective_of_a_schedule_takes_as_long_as_one_of_its_own() {
         (star, "all-gather", "direct", "chunks = 1"),
         (star, "all-to-all", "direct", "chunks = 1"),
         (star, "broadcast", "ring", "chunks = 4"),
+        (star, "reduce", "ring", "chunks = 4"),
+        (star, "gather", "direct", "chunks = 1"),
+        (star, "scatter", "direct", "chunks = 2"),
         (rails, "all-reduce", "ring", "channels = 4"),
         (rails, "all-reduce", "ring", "channels = 1"),
         (rails, "all-reduce", "tree", "channels = 4\nchunks = 2"),
         (rails, "all-to-all", "pxn", "channels = 1"),
     ] {
         let size = 8_000_003;
-        let schedule = one_for_all(operation, 8, size);
+        let has_root = matches!(operation, "broadcast" | "reduce" | "gather" | "scatter");
+        let (root, key) = if has_root { (" root 5", "root = 5\n") } else { ("", "") };
+        let schedule = one_for_all(operation, 8, size).replace("b\n", &format!("b{root}\n"));
         let text = |traffic: &str| {
             format!(
                 "start_jitter = \"0s\"\n{network}[switch]\nbuffer = \"64MB\"\n[nic]\nmtu = 4096\n[transport]\ncontrol = \"none\"\n[[traffic]]\n\
@@ -308,7 +313,7 @@ fn a_collective_of_a_schedule_takes_as_long_as_one_of_its_own() {
             SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"))
         };
         let of_schedule = run("kind = \"goal\"\nfile = \"it.goal\"\neager = \"1GiB\"\n");
-        let own = run(&format!("kind = \"collective\"\noperation = \"{operation}\"\nsize = {size}\n"));
+        let own = run(&format!("kind = \"collective\"\noperation = \"{operation}\"\nsize = {size}\n{key}"));
         let it = only(&of_schedule).joint[0];
         let (own, own_ideal) = (own.collectives[0].iterations[0], own.collectives[0].ideal);
         let what = format!("{operation} by {algorithm}, {rest}");

@@ -238,10 +238,17 @@ fn head(name: &str, ranks: u32) -> String {
 
 fn notes(traces: &[Steps], operations: &[Operation]) -> Vec<String> {
     let mut notes = Vec::new();
-    if operations.contains(&Operation::Broadcast) {
-        notes.push(
-            "BROADCAST: from the first rank of its process group, as traces do not say from which".to_owned(),
+    for operation in operations.iter().filter(|operation| operation.has_root()) {
+        let (name, way) = (
+            operation.name().to_uppercase(),
+            match operation {
+                Operation::Reduce | Operation::Gather => "to",
+                _ => "from",
+            },
         );
+        notes.push(format!(
+            "{name}: {way} the first rank of its process group, as traces do not say {way} which; write `root` behind it where it is another"
+        ));
     }
     let calculations = traces.iter().flat_map(|trace| &trace.steps).filter_map(|step| match step.does {
         Does::Calc { nanos, .. } => Some(nanos),

@@ -30,14 +30,28 @@ pub enum Operation {
     AllGather,
     /// Of each rank a shard of its own to each rank.
     AllToAll,
-    /// The data of the first rank, on all ranks.
+    /// The data of the root, on all ranks.
     Broadcast,
+    /// The sum of all ranks' data, on the root.
+    Reduce,
+    /// Each rank's shard, on the root.
+    Gather,
+    /// Of the root a shard to each rank.
+    Scatter,
 }
 
 impl Operation {
     /// All of them, in the order in which they are listed to users.
-    pub const ALL: [Self; 5] =
-        [Self::AllReduce, Self::ReduceScatter, Self::AllGather, Self::AllToAll, Self::Broadcast];
+    pub const ALL: [Self; 8] = [
+        Self::AllReduce,
+        Self::ReduceScatter,
+        Self::AllGather,
+        Self::AllToAll,
+        Self::Broadcast,
+        Self::Reduce,
+        Self::Gather,
+        Self::Scatter,
+    ];
 
     /// How scenarios and results write it.
     pub const fn name(self) -> &'static str {
@@ -47,6 +61,9 @@ impl Operation {
             Self::AllGather => "all-gather",
             Self::AllToAll => "all-to-all",
             Self::Broadcast => "broadcast",
+            Self::Reduce => "reduce",
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
         }
     }
 
@@ -58,17 +75,30 @@ impl Operation {
                 &[Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::Direct]
             }
             Self::AllToAll => &[Algorithm::Direct, Algorithm::Pxn],
-            Self::Broadcast => &[Algorithm::Ring],
+            Self::Broadcast | Self::Reduce => &[Algorithm::Ring],
+            Self::Gather | Self::Scatter => &[Algorithm::Direct],
         }
     }
 
-    /// Bus bandwidth over algorithm bandwidth among so many ranks, at least 2: the share of `size` that each rank must
-    /// send at least (nccl-tests, doc/PERFORMANCE.md).
+    /// Whether one rank has a part of its own.
+    pub const fn has_root(self) -> bool {
+        self.is_chain() || matches!(self, Self::Gather | Self::Scatter)
+    }
+
+    /// Whether a ring of it is a chain, to the root or from it.
+    pub const fn is_chain(self) -> bool {
+        matches!(self, Self::Broadcast | Self::Reduce)
+    }
+
+    /// Bus bandwidth over algorithm bandwidth among so many ranks, at least 2: the share of `size` that each rank, or the root, must
+    /// send or receive at least (nccl-tests, doc/PERFORMANCE.md).
     pub fn bus_factor(self, ranks: u32) -> Ratio {
         match self {
             Self::AllReduce => Ratio::new(2 * (ranks - 1), ranks),
-            Self::ReduceScatter | Self::AllGather | Self::AllToAll => Ratio::new(ranks - 1, ranks),
-            Self::Broadcast => Ratio::new(1, 1),
+            Self::ReduceScatter | Self::AllGather | Self::AllToAll | Self::Gather | Self::Scatter => {
+                Ratio::new(ranks - 1, ranks)
+            }
+            Self::Broadcast | Self::Reduce => Ratio::new(1, 1),
         }
     }
 }
@@ -76,13 +106,13 @@ impl Operation {
 /// How it does it (`algorithm`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Each rank sends to the next only; of a broadcast, to the last.
+    /// Each rank sends to the next only; from or to a root, in a chain.
     Ring,
     /// Pairs of ranks exchange halves, then quarters, and so on; or the other way round (Rabenseifner's algorithm).
     HalvingDoubling,
     /// Sums go up two binary trees among servers, each with half of the data, and their totals come down ([`tree`]).
     Tree,
-    /// Each rank sends to each other, all at once.
+    /// Each rank sends to each other, all at once; from or to a root, the root alone or to it alone.
     Direct,
     /// The same over the rails of servers: what is for another rail goes to that rail within the server first, and from there together with
     /// what the other ranks of the server have for the same rank.
@@ -114,9 +144,12 @@ pub struct Collective {
     /// So many ranks in a row are on one server, 1 to all; they are divided evenly. Channels go through them as
     /// [`Collective::rank_at`] says.
     pub per_server: u32,
+    /// The root, where the operation has one; else 0.
+    pub root: u32,
     /// Whether the ranks are dealt to these hosts at random instead of in their order (`placement`).
     pub shuffled: bool,
-    /// Octets of a rank's data, as NCCL's tests count: of what goes in, and of an all-gather of what comes out.
+    /// Octets of a rank's data, as NCCL's tests count: of what goes in, and of an all-gather of what comes out; of a gather what comes out at the root,
+    /// and of a scatter what goes in there.
     pub size: Bytes,
     /// Parallel copies, each with queue pairs of its own and its part of the data; at least 1.
     pub channels: u32,
@@ -149,6 +182,9 @@ pub enum CollectiveFault {
     /// The operation has no such algorithm.
     #[error("`{}` has no algorithm `{}`; those that it has are {}", .0.name(), .1.name(), names(*.0))]
     NoAlgorithm(Operation, Algorithm),
+    /// The root is no rank.
+    #[error("there is no rank {0} to be the root; name one of 0 to {last}", last = .1 - 1)]
+    NoRoot(u32, u32),
     /// Servers would have different numbers of ranks.
     #[error(
         "{0} ranks are not divided evenly into servers of {1}; list a multiple of {1} `hosts`, or set another number"
@@ -198,6 +234,7 @@ impl CollectiveFault {
     pub const fn key(&self) -> &'static str {
         match self {
             Self::TooFewRanks(_) | Self::TwoRanks(_) => "hosts",
+            Self::NoRoot(..) => "root",
             Self::UnevenServers(..) | Self::KnowsNoServers(..) | Self::NoRails => "ranks_per_server",
             Self::NoAlgorithm(..) | Self::NoPowerOfTwo(_) => "algorithm",
             Self::TooSmall { .. } | Self::TooLong { .. } => "size",
@@ -234,6 +271,9 @@ impl Collective {
             return Err(CollectiveFault::NoRails);
         }
         let ranks = self.count();
+        if self.root >= ranks {
+            return Err(CollectiveFault::NoRoot(self.root, ranks));
+        }
         if self.per_server > 1 {
             if !self.knows_servers() {
                 return Err(CollectiveFault::KnowsNoServers(self.operation, self.algorithm));
@@ -282,7 +322,7 @@ impl Collective {
     /// Whether it goes other ways where several ranks share a server.
     pub fn knows_servers(&self) -> bool {
         match self.algorithm {
-            Algorithm::Ring => self.operation != Operation::Broadcast,
+            Algorithm::Ring => !self.operation.is_chain(),
             Algorithm::Tree | Algorithm::Pxn => true,
             Algorithm::HalvingDoubling | Algorithm::Direct => false,
         }
@@ -294,13 +334,21 @@ impl Collective {
     /// an even place by the rank before the one that it is entered at, the next is entered at the same place, and gone through the
     /// other way round. So with an even number of servers all that goes from server to server stays on a rail, as it does in trees, whose heads
     /// are at one place in all servers.
-    pub const fn rank_at(&self, channel: u32, place: u32) -> u32 {
+    ///
+    /// Chains begin or end at the root, and what knows no servers begins there; others follow it in their order.
+    pub fn rank_at(&self, channel: u32, place: u32) -> u32 {
+        if self.operation.has_root() {
+            return (place + self.first_place()) % self.count();
+        }
         let (server, local) = (place / self.per_server, place % self.per_server);
         server * self.per_server + self.turned(server, channel, local)
     }
 
     /// The place of `rank` in the schedule of `channel`.
-    pub const fn place_of(&self, channel: u32, rank: u32) -> u32 {
+    pub fn place_of(&self, channel: u32, rank: u32) -> u32 {
+        if self.operation.has_root() {
+            return (rank + self.count() - self.first_place()) % self.count();
+        }
         // Of a server that is gone through forwards this turns the other way.
         let (server, local) = (rank / self.per_server, rank % self.per_server);
         let first = channel % self.per_server;
@@ -310,6 +358,12 @@ impl Collective {
             self.turned(server, channel, local)
         };
         server * self.per_server + local
+    }
+
+    /// The rank that stands first where there is a root: the root, or the one behind it where that stands last.
+    fn first_place(&self) -> u32 {
+        let behind = u32::from(self.operation == Operation::Reduce);
+        (self.root + behind) % self.count()
     }
 
     const fn turned(&self, server: u32, channel: u32, local: u32) -> u32 {

@@ -213,6 +213,10 @@ fn of_steps(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut 
             let arrived = since + arrival.time;
             longest = longest.max(arrived);
             carry(links, (arrival.ends[0], false), arrival.busy * copies, arrival.behind);
+            if schedule.gathers() {
+                // Packets before the last are no shorter, and take as long to get there.
+                carry(links, (arrival.ends[1], true), arrival.taken * copies, arrival.ahead);
+            }
             if schedule.waits() {
                 // All steps before must have come as well.
                 next[message.to as usize] = ready[message.to as usize].max(Some(arrived));

@@ -62,6 +62,8 @@ pub(super) struct Arrival {
     pub(super) taken: Span,
     /// How long its last packet is on its way when it has left the source.
     pub(super) behind: Span,
+    /// How long its last packet takes to the destination's link, were it alone.
+    pub(super) ahead: Span,
 }
 
 /// A way as far as it was followed: the switch that it has come to, through which links, and how many ways there are
@@ -165,7 +167,8 @@ impl<'a> Paths<'a> {
         });
         let [time, tail] = [&all, &last].map(|it| self.time(it));
         let behind = tail.saturating_sub(link.busy(&last));
-        Arrival { ends: [src, dst], time, busy: link.busy(&all), taken: to.busy(&all), behind }
+        let ahead = tail.saturating_sub(to.busy(&last));
+        Arrival { ends: [src, dst], time, busy: link.busy(&all), taken: to.busy(&all), behind, ahead }
     }
 
     /// The time of a message with immediate of `bytes` octets from `src` to `dst` on an idle network, until it has been acknowledged.

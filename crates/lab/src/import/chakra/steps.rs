@@ -324,22 +324,18 @@ impl Reader<'_> {
         let kind = self.needed("comm_type")?;
         let (operation, size) = match kind {
             0 => (Operation::AllReduce, self.needed("comm_size")?),
+            1 => (Operation::Reduce, self.needed("comm_size")?),
             2 => (Operation::AllGather, self.needed("comm_size")?),
+            3 => (Operation::Gather, self.needed("comm_size")?),
+            4 => (Operation::Scatter, self.needed("comm_size")?),
             5 => (Operation::Broadcast, self.needed("comm_size")?),
             6 => (Operation::AllToAll, self.needed("comm_size")?),
             7 | 8 => (Operation::ReduceScatter, self.needed("comm_size")?),
             // NCCL has none, and PyTorch reduces a number instead.
             9 => (Operation::AllReduce, 0),
             _ => {
-                let name = match kind {
-                    1 => "REDUCE",
-                    3 => "GATHER",
-                    4 => "SCATTER",
-                    _ => "not known",
-                };
                 return Err(format!(
-                    "its `comm_type` is {kind} ({name}), which has no algorithm here; write its messages as \
-                     COMM_SEND_NODE and COMM_RECV_NODE"
+                    "its `comm_type` is {kind}, which is not known; write its messages as COMM_SEND_NODE and COMM_RECV_NODE"
                 ));
             }
         };

@@ -278,6 +278,14 @@ fn sizes_count_as_astra_sim_counts_them_and_may_be_long() {
     );
     let sum = of(ALL_REDUCE, 100);
     assert!(Traces::of(&[&sum, &sum]).schedule(&Options::default()).contains("all-reduce 100b group 0"));
+    // REDUCE, GATHER and SCATTER: of a gather the root has what goes in at all.
+    for (kind, line) in [(1, "reduce 100b group 0"), (3, "gather 200b group 0"), (4, "scatter 100b group 0")]
+    {
+        let nodes = of(kind, 100);
+        let imported = Traces::of(&[&nodes, &nodes]).import(&Options::default()).unwrap();
+        assert!(imported.schedule.contains(line), "{line}");
+        assert!(imported.notes[0].contains("the first rank of its process group"), "{:?}", imported.notes);
+    }
     let long = of(ALL_REDUCE, 1 << 33);
     // Which a scenario cuts up.
     Traces::of(&[&long, &long]).schedule(&Options::default());
@@ -327,8 +335,7 @@ fn nodes_that_cannot_be_done_are_named_with_what_to_do() {
             Node::new(1, "out", SEND).with("comm_dst", 1).with("comm_size", (1 << 30) + 1),
             "1GiB is the most; send several",
         ),
-        (typed(1), "its `comm_type` is 1 (REDUCE), which has no algorithm here"),
-        (typed(10), "its `comm_type` is 10 (not known)"),
+        (typed(10), "its `comm_type` is 10, which is not known"),
         (typed(0).attribute("involved_dim", &text(28, &number(1, 0))), "its `involved_dim` leaves ranks out"),
         (typed(0).attribute("pg_name", &text(28, b"")), "its `pg_name` is no name"),
     ] {

@@ -76,9 +76,10 @@ fn write_step(text: &mut String, trace: &Steps, place: u32, part: Option<Part>) 
     }
 }
 
-/// Nodes of an all-gather have what goes in, as those of ASTRA-sim; its algorithms count what comes out.
+/// Nodes of an all-gather have what goes in, as those of ASTRA-sim, and so are those of a gather taken; algorithms count what comes out.
 fn whole(operation: Operation, ranks: usize, size: u64) -> u64 {
-    let times = if operation == Operation::AllGather { ranks as u64 } else { 1 };
+    let gathers = matches!(operation, Operation::AllGather | Operation::Gather);
+    let times = if gathers { ranks as u64 } else { 1 };
     size.saturating_mul(times)
 }
 

@@ -194,16 +194,22 @@ pub static COLLECTIVE: Section = section(
         TRAFFIC_NAME,
         key(
             "operation",
-            "`\"all-reduce\"`, `\"reduce-scatter\"`, `\"all-gather\"`, `\"all-to-all\"` or `\"broadcast\"`",
+            "`\"all-reduce\"`, `\"reduce-scatter\"`, `\"all-gather\"`, `\"all-to-all\"`, `\"broadcast\"`, `\"reduce\"`, `\"gather\"` or `\"scatter\"`",
             "required",
             "What it does.",
         ),
         key(
             "algorithm",
             "`\"ring\"`, `\"halving-doubling\"`, `\"tree\"`, `\"direct\"`, `\"pxn\"` or `\"auto\"`",
-            "`\"ring\"`; of `all-to-all` `\"direct\"`",
+            "`\"ring\"`; of `all-to-all`, `gather` and `scatter` `\"direct\"`",
             "How: `all-reduce` takes the first three, `reduce-scatter` and `all-gather` `ring`, `halving-doubling` and `direct`, `all-to-all` \
-             `direct` and `pxn`, and `broadcast` only `ring`. `auto` takes the one that takes least by a model of latency and bandwidth.",
+             `direct` and `pxn`, `broadcast` and `reduce` only `ring`, and `gather` and `scatter` only `direct`. `auto` takes the one that takes least by a model of latency and bandwidth.",
+        ),
+        key(
+            "root",
+            "a rank, counted from 0",
+            "`0`",
+            "From which rank data come, or to which: of `broadcast`, `reduce`, `gather` and `scatter`.",
         ),
         key("hosts", HOSTS, "all hosts, in their order", "The host of each rank, in the order of ranks."),
         key(
@@ -217,13 +223,13 @@ pub static COLLECTIVE: Section = section(
             "a whole number, 1 to 65535",
             "what the topology says of a server, with all `hosts` in order; else `1`",
             "So many ranks in a row share a server: the rings and trees of different `channels` enter and leave it by different ones, and `pxn` \
-             goes over its other ranks. For `tree`, `pxn`, and `ring` but of `broadcast`.",
+             goes over its other ranks. For `tree`, `pxn`, and `ring` but of `broadcast` and `reduce`.",
         ),
         key(
             "size",
             "a size, 1B to 1TiB, such as `\"64MB\"`",
             "required",
-            "The data of each rank, as NCCL's tests count: what goes in, and of an `all-gather` what comes out.",
+            "The data of each rank, as NCCL's tests count: what goes in, and of an `all-gather` what comes out; of a `gather` what comes out at the root.",
         ),
         key(
             "channels",
@@ -303,7 +309,7 @@ pub static GOAL: Section = section(
         key(
             "algorithm",
             "an algorithm of `kind = \"collective\"` or `\"auto\"`, or a table of one for each operation, such as `{ all-reduce = \"tree\" }`",
-            "`\"ring\"`; of `all-to-all` `\"direct\"`",
+            "`\"ring\"`; of `all-to-all`, `gather` and `scatter` `\"direct\"`",
             "How collectives are done. One for all holds for the operations that have it; `pxn` among ranks of which each has its own server is `direct`. `auto` takes for each size of each group the one that takes least by a model of latency and bandwidth.",
         ),
         key(
@@ -315,7 +321,7 @@ pub static GOAL: Section = section(
         key(
             "chunks",
             "a whole number, 1 to 16384",
-            "parts of 512KiB of broadcasts and trees, else 1",
+            "parts of 512KiB of broadcasts, reduces and trees, else 1",
             "Into how many parts the data of each channel are cut that go their way by themselves; fewer where there are fewer octets.",
         ),
         key(
@@ -360,6 +366,9 @@ pub static GOAL_ALGORITHM: Section = section(
         ),
         key("all-to-all", "`\"direct\"`, `\"pxn\"` or `\"auto\"`", "`\"direct\"`", "That of all-to-alls."),
         key("broadcast", "`\"ring\"` or `\"auto\"`", "`\"ring\"`", "That of broadcasts."),
+        key("reduce", "`\"ring\"` or `\"auto\"`", "`\"ring\"`", "That of reduces."),
+        key("gather", "`\"direct\"` or `\"auto\"`", "`\"direct\"`", "That of gathers."),
+        key("scatter", "`\"direct\"` or `\"auto\"`", "`\"direct\"`", "That of scatters."),
     ],
 );
 

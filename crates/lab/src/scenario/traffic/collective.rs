@@ -11,12 +11,15 @@ use roci_fabric::packet::HostId;
 /// The most octets of a rank's data: 1 TiB.
 const SIZE_MAX: u64 = 1 << 40;
 
-const OPERATIONS: [(&str, Operation); 5] = [
+const OPERATIONS: [(&str, Operation); 8] = [
     ("all-reduce", Operation::AllReduce),
     ("reduce-scatter", Operation::ReduceScatter),
     ("all-gather", Operation::AllGather),
     ("all-to-all", Operation::AllToAll),
     ("broadcast", Operation::Broadcast),
+    ("reduce", Operation::Reduce),
+    ("gather", Operation::Gather),
+    ("scatter", Operation::Scatter),
 ];
 
 /// `auto` is none of them, but has the one chosen that takes least.
@@ -51,11 +54,17 @@ impl Reading<'_> {
         let usual = operation.algorithms()[0];
         let algorithm = table.word("algorithm", &ALGORITHMS)?.unwrap_or(Some(usual));
         let shuffled = table.word("placement", &PLACEMENTS)?.unwrap_or(false);
+        let root = table.count("root", 0..=65_534)?;
+        if root.is_some() && !operation.has_root() {
+            let message = format!("`{}` has no root", operation.name());
+            return Err(table.refuse("root", message, "leave it out"));
+        }
         let mut one = Collective {
             operation,
             algorithm: algorithm.unwrap_or(usual),
             ranks,
             per_server: 1,
+            root: root.unwrap_or(0),
             shuffled,
             size: table.require("size", table.bytes("size", 1..=SIZE_MAX)?)?,
             channels: table.count("channels", 1..=256)?.unwrap_or(1),
@@ -130,6 +139,7 @@ mod tests {
             algorithm: Algorithm::HalvingDoubling,
             ranks: vec![HostId(1), HostId(0)],
             per_server: 1,
+            root: 0,
             shuffled: true,
             size: Bytes(4096),
             channels: 2,
@@ -202,6 +212,12 @@ mod tests {
                 format!("{sum}algorithm = \"direct\"\n"),
                 "`all-reduce` has no algorithm `direct`",
                 "`ring`, `halving-doubling`",
+            ),
+            (format!("{sum}root = 1\n"), "`all-reduce` has no root", "leave it out"),
+            (
+                "operation = \"reduce\"\nsize = \"1MB\"\nroot = 4\n".to_owned(),
+                "there is no rank 4 to be the root",
+                "name one of 0 to 3",
             ),
             (
                 "operation = \"allreduce\"\nsize = 2\n".to_owned(),

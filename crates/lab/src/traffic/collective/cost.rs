@@ -56,7 +56,7 @@ impl Model {
     /// How long `it` takes; `None` where nothing joins two of its ranks.
     pub fn time(&self, it: &Collective) -> Option<u128> {
         match it.algorithm {
-            Algorithm::Ring if it.operation == Operation::Broadcast => self.chain(it),
+            Algorithm::Ring if it.operation.is_chain() => self.chain(it),
             Algorithm::Ring => self.ring(it),
             Algorithm::HalvingDoubling => self.halving_doubling(it),
             Algorithm::Tree => self.trees(it),
@@ -246,6 +246,7 @@ mod tests {
             algorithm,
             ranks: (0..ranks).map(HostId).collect(),
             per_server: 1,
+            root: 0,
             shuffled: false,
             size: Bytes(size),
             channels: 1,

@@ -52,7 +52,7 @@ impl Schedule {
     /// Into how many shards data are cut.
     pub const fn shards(&self) -> u32 {
         match (self.operation, self.algorithm) {
-            (Operation::Broadcast, _) => 1,
+            (Operation::Broadcast | Operation::Reduce, _) => 1,
             (_, Algorithm::Tree) => 2,
             _ => self.ranks,
         }
@@ -81,7 +81,7 @@ impl Schedule {
         }
     }
 
-    /// The queue pairs of a channel that each rank sends with; of a broadcast the last rank has none.
+    /// The queue pairs of a channel that each rank sends with; where there is a root it differs as well.
     const fn fan(&self) -> u32 {
         match self.algorithm {
             Algorithm::Ring => 1,
@@ -95,7 +95,8 @@ impl Schedule {
     /// How many messages of a chunk a queue pair carries in an iteration.
     pub(super) const fn uses(&self, edge: u32) -> u32 {
         match (self.operation, self.algorithm) {
-            (Operation::Broadcast, _) | (_, Algorithm::Direct | Algorithm::Tree) => 1,
+            (operation, _) if operation.has_root() => 1,
+            (_, Algorithm::Direct | Algorithm::Tree) => 1,
             (_, Algorithm::Ring) => self.steps(),
             (Operation::AllReduce, Algorithm::HalvingDoubling) => 2,
             (_, Algorithm::HalvingDoubling) => 1,
@@ -133,7 +134,7 @@ impl Schedule {
     /// The queue pairs of a channel.
     pub const fn edges(&self) -> u32 {
         match (self.operation, self.algorithm) {
-            (Operation::Broadcast, _) => self.ranks - 1,
+            (operation, _) if operation.has_root() => self.ranks - 1,
             // Up and down each line of two trees.
             (_, Algorithm::Tree) => 4 * (self.ranks - 1),
             _ => self.ranks * self.fan(),
@@ -164,6 +165,11 @@ impl Schedule {
             let (child, parent) = (tree.rank(node), tree.rank(tree.parent(node)));
             return if line % 2 == 0 { (child, parent) } else { (parent, child) };
         }
+        match self.operation {
+            Operation::Gather => return (edge + 1, 0),
+            Operation::Scatter => return (0, edge + 1),
+            _ => {}
+        }
         let (rank, slot) = (edge / self.fan(), edge % self.fan());
         let to = match self.algorithm {
             Algorithm::HalvingDoubling => rank ^ 1 << slot,
@@ -181,7 +187,9 @@ impl Schedule {
     /// Steps whose messages `rank` sends at the start.
     pub fn at_once(self, rank: u32) -> impl Iterator<Item = u32> {
         let steps = match (self.operation, self.algorithm) {
-            (Operation::Broadcast, _) if rank > 0 => 0..0,
+            (Operation::Broadcast | Operation::Reduce | Operation::Scatter, _) if rank > 0 => 0..0,
+            // Each has a step of its own.
+            (Operation::Gather, _) => rank.saturating_sub(1)..rank,
             (_, Algorithm::Direct | Algorithm::Tree) => 0..self.steps(),
             (_, Algorithm::Pxn) => 0..self.pxn().within(),
             _ => 0..1,
@@ -248,6 +256,11 @@ impl Schedule {
         matches!(self.algorithm, Algorithm::Ring | Algorithm::HalvingDoubling)
     }
 
+    /// Whether all messages come to one rank, whose link to itself they share.
+    pub(crate) const fn gathers(&self) -> bool {
+        matches!(self.operation, Operation::Gather)
+    }
+
     /// Whether messages wait for those of the step before.
     pub const fn waits(&self) -> bool {
         !matches!(self.algorithm, Algorithm::Direct)
@@ -256,7 +269,8 @@ impl Schedule {
     /// How many messages of each chunk a rank receives.
     pub fn receives(&self, rank: u32) -> u32 {
         match (self.operation, self.algorithm) {
-            (Operation::Broadcast, _) => u32::from(rank > 0),
+            (Operation::Broadcast | Operation::Reduce | Operation::Scatter, _) => u32::from(rank > 0),
+            (Operation::Gather, _) if rank > 0 => 0,
             (_, Algorithm::Tree) => {
                 [false, true].into_iter().map(|second| self.receives_in(second, rank)).sum()
             }
@@ -287,11 +301,15 @@ impl Schedule {
         // All-reduce is reduce-scatter and then all-gather.
         let (adds, step) = match self.operation {
             Operation::AllReduce => (step < half, if step < half { step } else { step - half }),
-            Operation::ReduceScatter => (true, step),
-            Operation::AllGather | Operation::AllToAll | Operation::Broadcast => (false, step),
+            Operation::ReduceScatter | Operation::Reduce => (true, step),
+            Operation::AllGather
+            | Operation::AllToAll
+            | Operation::Broadcast
+            | Operation::Gather
+            | Operation::Scatter => (false, step),
         };
         match self.algorithm {
-            Algorithm::Ring if self.operation == Operation::Broadcast => {
+            Algorithm::Ring if self.operation.is_chain() => {
                 (step == rank).then(|| Message { edge: rank, to: rank + 1, shards: 0..1, sources: 1, adds })
             }
             Algorithm::Ring => {
@@ -317,6 +335,12 @@ impl Schedule {
                     sources: 1,
                     adds,
                 })
+            }
+            Algorithm::Direct if self.operation.has_root() => {
+                let gathers = self.operation == Operation::Gather;
+                let (from, to) = if gathers { (step + 1, 0) } else { (0, step + 1) };
+                let message = Message { edge: step, to, shards: step + 1..step + 2, sources: 1, adds };
+                (rank == from).then_some(message)
             }
             Algorithm::Direct => {
                 let to = self.wrap(rank + 1 + step);

@@ -8,6 +8,7 @@ fn collective(operation: Operation, algorithm: Algorithm, ranks: u16) -> Collect
         algorithm,
         ranks: (0..ranks).map(HostId).collect(),
         per_server: 1,
+        root: 0,
         shuffled: false,
         size: Bytes(1 << 20),
         channels: 1,
@@ -56,7 +57,8 @@ impl Model {
         let begin = |rank: u32| {
             let of = |shard: u32| match operation {
                 Operation::AllGather if shard != rank => Held::new(),
-                Operation::Broadcast if rank > 0 => Held::new(),
+                Operation::Broadcast | Operation::Scatter if rank > 0 => Held::new(),
+                Operation::Gather if shard != rank => Held::new(),
                 _ => Held::from([rank]),
             };
             (0..schedule.shards()).map(of).collect()
@@ -147,6 +149,12 @@ impl Model {
                     );
                 }
                 Operation::Broadcast => assert_eq!(held[0], Held::from([0])),
+                Operation::Reduce if rank == ranks - 1 => assert_eq!(held[0], everyone),
+                Operation::Gather if rank == 0 => {
+                    assert!(held.iter().zip(0..).all(|(shard, of)| *shard == Held::from([of])));
+                }
+                Operation::Scatter => assert_eq!(held[rank as usize], Held::from([0])),
+                Operation::Reduce | Operation::Gather => {}
             }
             let received = self.received.iter().filter(|(who, _)| *who == rank).count();
             assert_eq!(received, self.schedule.receives(rank) as usize);
@@ -208,6 +216,10 @@ fn each_rank_sends_the_share_of_its_data_that_bus_bandwidth_counts() {
                 let servers = ranks / u64::from(one.per_server);
                 let on_rail = (servers - 1) * u64::from(one.per_server);
                 assert_eq!(most * ranks, 720_720 * (servers * others + on_rail), "{one:?}");
+            }
+            // The root receives so much.
+            _ if one.operation == Operation::Gather => {
+                assert_eq!(most * u64::from(one.count() - 1), least, "{one:?}");
             }
             _ => assert_eq!(most, least, "{one:?}"),
         }
@@ -305,6 +317,7 @@ fn what_cannot_be_done_is_refused_with_what_helps() {
         told(&|it| it.ranks.truncate(1)),
         "a collective among 1 hosts; it takes two ranks at least, so list more `hosts`"
     );
+    assert_eq!(told(&|it| it.root = 6), "there is no rank 6 to be the root; name one of 0 to 5");
     assert_eq!(told(&|it| it.ranks[3] = HostId(1)), "a host has two ranks; list each of `hosts` once");
     assert_eq!(
         told(&|it| it.algorithm = Algorithm::HalvingDoubling),
@@ -376,4 +389,31 @@ fn rings_of_channels_go_from_server_to_server_on_every_rail_alike() {
 fn channels_of_one_order_are_as_without_servers() {
     let plain = collective(Operation::AllGather, Algorithm::Direct, 6);
     assert!((0..6).all(|rank| plain.rank_at(3, rank) == rank && plain.place_of(3, rank) == rank));
+}
+
+#[test]
+fn a_root_sends_first_or_receives_last_whichever_rank_it_is() {
+    for operation in Operation::ALL.into_iter().filter(|it| it.has_root()) {
+        for root in 0..5 {
+            let one = Collective { root, ..collective(operation, operation.algorithms()[0], 5) };
+            one.check().unwrap();
+            assert!((0..5).all(|rank| one.rank_at(0, one.place_of(0, rank)) == rank));
+            let sent: Vec<u64> =
+                (0..5).map(|rank| sent(&one, 0, rank).map(|(_, octets)| octets).sum()).collect();
+            let received = |rank: u32| {
+                let to_it = (0..5).flat_map(|from| self::sent(&one, 0, from)).filter(|(to, _)| *to == rank);
+                to_it.map(|(_, octets)| octets).sum::<u64>()
+            };
+            let of_root = (sent[root as usize], received(root));
+            // A shard is a fifth of a MiB, and cuts are whole octets.
+            let size = 1 << 20;
+            let four = (size - size / 5 - 1..=size - size / 5).contains(&of_root.0.max(of_root.1));
+            match operation {
+                Operation::Broadcast => assert_eq!(of_root, (size, 0)),
+                Operation::Reduce => assert_eq!(of_root, (0, size)),
+                Operation::Scatter => assert!(four && of_root.1 == 0, "{of_root:?}"),
+                _ => assert!(four && of_root.0 == 0, "{of_root:?}"),
+            }
+        }
+    }
 }

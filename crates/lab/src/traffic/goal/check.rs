@@ -1,7 +1,6 @@
 //! Whether a schedule can come to its end, as far as can be told before it runs: ranks may still wait for one another in a circle.
 
 use super::{Does, GoalError, MESSAGE_MAX, Rank, Schedule};
-use crate::traffic::collective::Operation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The first thing that is wrong.
@@ -32,8 +31,8 @@ pub(super) fn check(schedule: &Schedule) -> Result<(), GoalError> {
     all_are_sent(schedule)
 }
 
-/// Collectives that wait for one another, where messages come at once: each is done when all of its ranks have begun it, but for broadcasts, of
-/// which the first ranks may be done before the last begin.
+/// Collectives that wait for one another, where messages come at once: each is done when all of its ranks have begun it, but for those with a
+/// root, of which some ranks may be done before others begin.
 fn circle(schedule: &Schedule) -> Option<GoalError> {
     if schedule.joint.is_empty() {
         return None;
@@ -52,7 +51,7 @@ fn circle(schedule: &Schedule) -> Option<GoalError> {
     while let Some((rank, operation)) = open.pop() {
         let does = schedule.ranks[rank as usize].operations()[operation as usize].does;
         match does {
-            Does::Collective { operation: kind, number, .. } if kind != Operation::Broadcast => {
+            Does::Collective { operation: kind, number, .. } if !kind.has_root() => {
                 let begun = &mut begun[number as usize];
                 begun.push((rank, operation));
                 if begun.len() == members(number).len() {

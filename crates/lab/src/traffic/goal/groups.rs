@@ -42,6 +42,8 @@ pub struct Joint {
     pub group: u32,
     /// What it does.
     pub operation: Operation,
+    /// The root's place in the group, where there is one; else 0.
+    pub root: u32,
     /// Octets of a rank's data, as in [`Collective::size`](crate::traffic::Collective::size).
     pub size: u64,
     /// The first rank that has it, and its operation there.
@@ -57,6 +59,16 @@ pub(super) struct Groups {
     listed: usize,
     /// How many of each group its ranks have; of such as have none there is nothing.
     counts: HashMap<(u32, u32), usize>,
+}
+
+/// A rank's part in a collective, as it is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) operation: Operation,
+    pub(super) size: u64,
+    /// A place in [`Schedule::groups`](super::Schedule::groups), if there is such a one.
+    pub(super) group: u32,
+    pub(super) root: u32,
 }
 
 /// Where a rank stands that is being read, by group: how many of it have been read.
@@ -119,7 +131,7 @@ impl Groups {
         first: (u32, u32),
         line: usize,
         counted: &mut Counted,
-        (operation, size, group): (Operation, u64, u32),
+        Part { operation, size, group, root }: Part,
     ) -> Result<Does, GoalError> {
         let rank = first.0;
         let failed = |what: String| GoalError::Group { line, what };
@@ -133,22 +145,30 @@ impl Groups {
         if of.place(rank).is_none() {
             return Err(failed(format!("{} is without rank {rank}; list it there", words(group))));
         }
+        if root as usize >= of.ranks.len() {
+            let last = of.ranks.len() - 1;
+            return Err(failed(format!(
+                "{} has no rank {root} to be the root; name one of 0 to {last}, as its list counts them",
+                words(group)
+            )));
+        }
         let count = counted.entry(group).or_default();
         let number = match of.numbers.get(*count) {
             Some(&number) => number,
             None => {
                 let number = u32::try_from(self.joint.len()).unwrap_or(u32::MAX);
                 of.numbers.push(number);
-                self.joint.push(Joint { group, operation, size, first });
+                self.joint.push(Joint { group, operation, root, size, first });
                 number
             }
         };
         *count += 1;
-        let does = Does::Collective { operation, size, group, number };
+        let does = Does::Collective { operation, size, group, root, number };
         let one = self.joint[number as usize];
-        if (one.operation, one.size) != (operation, size) {
+        if (one.operation, one.size, one.root) != (operation, size, root) {
             let of_first =
-                Does::Collective { operation: one.operation, size: one.size, group, number }.to_string();
+                Does::Collective { operation: one.operation, size: one.size, group, root: one.root, number }
+                    .to_string();
             return Err(GoalError::Unlike {
                 group: words(group),
                 nth: *count,
@@ -243,7 +263,7 @@ mod tests {
             &[
                 (&all, "a: all-reduce 8b"),
                 (&[0, 2], "b: all-gather 16b group 0 cpu 3"),
-                (&[1, 3], "b: broadcast 4 b group 1"),
+                (&[1, 3], "b: broadcast 4 b root 1 group 1"),
                 (&all, "c: all-to-all 8b"),
             ],
         );
@@ -268,10 +288,13 @@ mod tests {
             ]
         );
         let last = schedule.ranks[3].operations()[1].does;
-        assert_eq!(last, Does::Collective { operation: Operation::Broadcast, size: 4, group: 2, number: 3 });
+        assert_eq!(
+            last,
+            Does::Collective { operation: Operation::Broadcast, size: 4, group: 2, root: 1, number: 3 }
+        );
         assert_eq!(
             (schedule.words(3, 1), schedule.words(3, 2)),
-            ("b: broadcast 4b group 1".into(), "c: all-to-all 8b".into())
+            ("b: broadcast 4b root 1 group 1".into(), "c: all-to-all 8b".into())
         );
         assert_eq!([3, 1, 0].map(|rank| schedule.groups[2].place(rank)), [Some(0), Some(1), None]);
     }
@@ -288,6 +311,22 @@ mod tests {
             ("group 0: 0-2 1\n", &[], "line 2: group 0 has rank 1 twice"),
             ("", &[(all, "all-reduce 8b group 0")], "line 3: there is no group 0; list its ranks above"),
             ("group 0: 1 2\n", &[(&[0], "all-reduce 8b group 0")], "line 4: group 0 is without rank 0"),
+            ("", &[(all, "all-reduce 8b root 1")], "line 3: \"all-reduce 8b root 1\" is no line"),
+            (
+                "",
+                &[(all, "reduce 8b root 4")],
+                "line 3: all ranks has no rank 4 to be the root; name one of 0 to 3",
+            ),
+            (
+                "group 0: 1 2\n",
+                &[(&[1, 2], "gather 8b group 0 root 2")],
+                "group 0 has no rank 2 to be the root",
+            ),
+            (
+                "",
+                &[(&[0, 1], "broadcast 8b root 2"), (&[2, 3], "broadcast 8b")],
+                "collective 1 of all ranks is `broadcast 8b root 2` at rank 0 and `broadcast 8b` at rank 2",
+            ),
             ("", &[(all, "all-reduce 8")], "line 3: \"all-reduce 8\" is no line of a schedule"),
             ("", &[(all, "all-reduce 8b tag 1")], "line 3"),
             ("", &[(all, "calc 8 group 0")], "line 3"),

@@ -74,6 +74,8 @@ pub enum Does {
         size: u64,
         /// The group, a place in [`Schedule::groups`].
         group: u32,
+        /// The root's place in the group, where there is one; else 0.
+        root: u32,
         /// Which one it is, a place in [`Schedule::joint`].
         number: u32,
     },
@@ -90,8 +92,11 @@ impl fmt::Display for Does {
                 f.write_str(" tag ")?;
                 one_or_any(f, tag)
             }
-            Self::Collective { operation, size, group, .. } => {
+            Self::Collective { operation, size, group, root, .. } => {
                 write!(f, "{} {size}b", operation.name())?;
+                if root > 0 {
+                    write!(f, " root {root}")?;
+                }
                 // The first is that of all ranks, and has no number.
                 group.checked_sub(1).map_or(Ok(()), |group| write!(f, " group {group}"))
             }
@@ -368,7 +373,7 @@ impl Goal {
         let mut lines = self.lines[..self.of_sends].to_vec();
         let placed = ways::Placed { hosts: &self.hosts, listed: !self.shuffled };
         let (ways, places) = ways::ways(&self.schedule, how, placed, &mut lines)?;
-        let way_of = |it: &Joint| places.get(&(it.group, it.operation.name(), it.size)).copied();
+        let way_of = |it: &Joint| places.get(&(it.group, it.operation.name(), it.root, it.size)).copied();
         self.way_of = self.schedule.joint.iter().map(way_of).collect();
         self.ways = ways.into();
         self.lines = lines.into();

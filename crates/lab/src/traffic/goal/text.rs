@@ -22,10 +22,11 @@
 //! rank 0 {
 //!   sum: all-reduce 1048576b group 0 cpu 1
 //!   all-gather 8388608b
+//!   reduce 8388608b root 3
 //! }
 //! ```
 
-use super::groups::{Counted, Groups};
+use super::groups::{Counted, Groups, Part};
 use super::labels::Labels;
 use super::{Does, GoalError, OPERATIONS_MAX, Operation, RANKS_MAX, Rank, Schedule};
 use crate::traffic::collective::Operation as Collectively;
@@ -146,8 +147,8 @@ fn read_line<'a>(
     let number = u32::try_from(open.operations.len()).ok().filter(|_| open.operations.len() < OPERATIONS_MAX);
     let number = number.ok_or_else(|| form("fewer operations"))?;
     let (mut operation, group) = read_operation(operation).ok_or_else(|| form(EXPECTED))?;
-    if let Does::Collective { operation: kind, size, .. } = operation.does {
-        let what = (kind, size, group);
+    if let Does::Collective { operation: kind, size, root, .. } = operation.does {
+        let what = Part { operation: kind, size, group, root };
         let part = read.groups.take_part((open.rank, number), line, &mut open.counted, what);
         operation.does = part.map_err(|error| read.with_labels(error, label))?;
     }
@@ -244,12 +245,13 @@ fn read_operation(text: &str) -> Option<(Operation, u32)> {
         "recv" => words.next_if_eq(&"from").and_then(|_| words.next()),
         _ => jointly.map(|_| None)?,
     };
-    let (mut tag, mut cpu, mut group) = ("0", 0, 0);
+    let (mut tag, mut cpu, mut group, mut root) = ("0", 0, 0, 0);
     while let Some(option) = words.next() {
         let value = words.next()?;
         match option {
             "tag" if matches!(kind, "send" | "recv") => tag = value,
             "group" if jointly.is_some() => group = value.parse::<u32>().ok()?.checked_add(1)?,
+            "root" if jointly.is_some_and(Collectively::has_root) => root = value.parse().ok()?,
             "cpu" => cpu = value.parse().ok()?,
             // Which NIC of a host a message takes is the topology's business.
             "nic" => _ = value.parse::<u8>().ok()?,
@@ -258,7 +260,7 @@ fn read_operation(text: &str) -> Option<(Operation, u32)> {
     }
     let any = |word: &str| if word == "-1" { Some(None) } else { word.parse().ok().map(Some) };
     let does = match (kind, jointly) {
-        (_, Some(operation)) => Does::Collective { operation, size, group, number: 0 },
+        (_, Some(operation)) => Does::Collective { operation, size, group, root, number: 0 },
         ("calc", _) => Does::Calc(size),
         ("send", _) => Does::Send { to: peer?.parse().ok()?, tag: tag.parse().ok()?, size },
         _ => Does::Recv { from: any(peer?)?, tag: any(tag)?, size },

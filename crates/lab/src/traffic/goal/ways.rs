@@ -127,7 +127,8 @@ fn of_size(of: &Collective, chunks: Option<u32>, size: u64) -> Collective {
     let of_channel = size.div_ceil(it.channels.into());
     let chunks = chunks.unwrap_or_else(|| {
         let part = match (it.operation, it.algorithm) {
-            (Operation::Broadcast, _) | (_, Algorithm::Tree) => PART,
+            (operation, _) if operation.is_chain() => PART,
+            (_, Algorithm::Tree) => PART,
             _ => MESSAGE_MAX,
         };
         let longest = of_channel.div_ceil(shards).saturating_mul(it.schedule().longest().into());
@@ -137,8 +138,8 @@ fn of_size(of: &Collective, chunks: Option<u32>, size: u64) -> Collective {
     it
 }
 
-/// The way of collectives by group, operation and size, by its place among all.
-type Places = BTreeMap<(u32, &'static str, u64), u32>;
+/// The way of collectives by group, operation, root and size, by its place among all.
+pub(super) type Places = BTreeMap<(u32, &'static str, u32, u64), u32>;
 
 /// The ways of all collectives; `lines` get their queue pairs, with all that these carry.
 pub(super) fn ways(
@@ -149,11 +150,11 @@ pub(super) fn ways(
 ) -> Result<(Vec<Way>, Places), WayError> {
     let mut ways: Vec<Way> = Vec::new();
     let mut places = Places::new();
-    for Kind { group, members, operation, algorithm, sizes } in kinds(schedule, how, placed) {
-        let collective = template(&members, operation, algorithm, how);
+    for Kind { group, members, operation, root, algorithm, sizes } in kinds(schedule, how, placed) {
+        let collective = template(&members, (operation, root), algorithm, how);
         for &size in sizes.keys() {
             check(&of_size(&collective, how.chunks, size)).map_err(|(what, key)| WayError {
-                does: Does::Collective { operation, size, group, number: 0 }.to_string(),
+                does: Does::Collective { operation, size, group, root, number: 0 }.to_string(),
                 ranks: members.len(),
                 what,
                 key,
@@ -161,10 +162,10 @@ pub(super) fn ways(
         }
         // Those that have their data go the same way share queue pairs.
         let alike = |way: &&Way| {
-            let broadcast = |it: &Collective| it.operation == Operation::Broadcast;
+            let rooted = |it: &Collective| it.operation.has_root().then(|| (it.operation.name(), it.root));
             way.collective.algorithm == collective.algorithm
                 && way.collective.channels == collective.channels
-                && broadcast(&way.collective) == broadcast(&collective)
+                && rooted(&way.collective) == rooted(&collective)
         };
         let of_group = ways.iter().rev().take_while(|way| way.group == group);
         let first = match of_group.filter(|way| way.ranks() == members).find(alike) {
@@ -197,7 +198,7 @@ pub(super) fn ways(
             }
         }
         let place = u32::try_from(ways.len()).unwrap_or(u32::MAX);
-        places.extend(sizes.keys().map(|size| ((group, operation.name(), *size), place)));
+        places.extend(sizes.keys().map(|size| ((group, operation.name(), root, *size), place)));
         ways.push(Way { group, members: Group::new(members), collective, chunks: how.chunks, first });
     }
     Ok((ways, places))
@@ -209,6 +210,7 @@ struct Kind {
     /// In the order in which the algorithm counts them.
     members: Vec<u32>,
     operation: Operation,
+    root: u32,
     algorithm: Algorithm,
     /// How many there are of each size.
     sizes: BTreeMap<u64, u64>,
@@ -216,20 +218,20 @@ struct Kind {
 
 /// All of them, those of one group together; a rank by itself has nobody to send to, and none.
 fn kinds(schedule: &Schedule, how: &How, placed: Placed<'_>) -> Vec<Kind> {
-    let mut all = BTreeMap::<(u32, &str), (Operation, BTreeMap<u64, u64>)>::new();
-    for &Joint { group, operation, size, .. } in &schedule.joint {
-        let kind = all.entry((group, operation.name())).or_insert_with(|| (operation, BTreeMap::new()));
+    let mut all = BTreeMap::<(u32, &str, u32), (Operation, BTreeMap<u64, u64>)>::new();
+    for &Joint { group, operation, root, size, .. } in &schedule.joint {
+        let kind = all.entry((group, operation.name(), root)).or_insert_with(|| (operation, BTreeMap::new()));
         *kind.1.entry(size).or_default() += 1;
     }
     let mut auto = how.auto.clone();
     let mut kinds = Vec::new();
-    for ((group, name), (operation, sizes)) in all {
+    for ((group, name, root), (operation, sizes)) in all {
         let members = order(&schedule.groups[group as usize].ranks, operation, how.per_server);
         if members.len() < 2 {
             continue;
         }
         let by_algorithm = match auto.as_mut().filter(|auto| auto.operations.contains(name)) {
-            Some(auto) => by_algorithm(&members, operation, how, placed, &mut auto.network, &sizes),
+            Some(auto) => by_algorithm(&members, (operation, root), how, placed, &mut auto.network, &sizes),
             None => {
                 let usual = operation.algorithms()[0];
                 vec![(how.algorithms.get(name).copied().unwrap_or(usual), sizes)]
@@ -239,6 +241,7 @@ fn kinds(schedule: &Schedule, how: &How, placed: Placed<'_>) -> Vec<Kind> {
             group,
             members: members.clone(),
             operation,
+            root,
             algorithm,
             sizes,
         }));
@@ -249,7 +252,7 @@ fn kinds(schedule: &Schedule, how: &How, placed: Placed<'_>) -> Vec<Kind> {
 /// The sizes of `members`' collectives by the algorithm that takes least for each.
 fn by_algorithm(
     members: &[u32],
-    operation: Operation,
+    (operation, root): (Operation, u32),
     how: &How,
     placed: Placed<'_>,
     network: &mut Network,
@@ -257,7 +260,7 @@ fn by_algorithm(
 ) -> Vec<(Algorithm, BTreeMap<u64, u64>)> {
     let hosts: Vec<HostId> = members.iter().map(|rank| placed.hosts[*rank as usize]).collect();
     let model = Model::new(network, &hosts, on_each_server(members, how.per_server), placed.listed);
-    let all: Vec<_> = operation.weighed().map(|it| template(members, operation, it, how)).collect();
+    let all: Vec<_> = operation.weighed().map(|it| template(members, (operation, root), it, how)).collect();
     let mut chosen: Vec<(Algorithm, BTreeMap<u64, u64>)> = Vec::new();
     for (&size, &count) in sizes {
         let candidates: Vec<_> = all.iter().map(|it| of_size(it, how.chunks, size)).collect();
@@ -272,18 +275,23 @@ fn by_algorithm(
     chosen
 }
 
-/// The order in which algorithms count a group's ranks: that of the list, but where several share a server those of one server come together, except in
-/// a broadcast, which begins at the first of the list and knows no servers.
+/// The order in which algorithms count a group's ranks: that of the list, but where several share a server those of one server come together, except where
+/// there is a root, whose number is that of the list and which knows no servers.
 fn order(ranks: &[u32], operation: Operation, per_server: u32) -> Vec<u32> {
     let mut order = ranks.to_vec();
-    if per_server > 1 && operation != Operation::Broadcast {
+    if per_server > 1 && !operation.has_root() {
         order.sort_unstable();
     }
     order
 }
 
 /// A kind of collectives of `members`, of no size yet.
-fn template(members: &[u32], operation: Operation, algorithm: Algorithm, how: &How) -> Collective {
+fn template(
+    members: &[u32],
+    (operation, root): (Operation, u32),
+    algorithm: Algorithm,
+    how: &How,
+) -> Collective {
     let per_server = on_each_server(members, how.per_server);
     let mut it = Collective {
         operation,
@@ -294,6 +302,7 @@ fn template(members: &[u32], operation: Operation, algorithm: Algorithm, how: &H
         },
         ranks: (0u16..).map(HostId).take(members.len()).collect(),
         per_server,
+        root,
         shuffled: false,
         size: Bytes(0),
         channels: 1,
