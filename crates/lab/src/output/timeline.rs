@@ -43,6 +43,45 @@ struct Range {
     until: Instant,
 }
 
+/// What is told of an event besides its name.
+struct Said<'a> {
+    /// In words.
+    what: &'a str,
+    /// In figures: members of a JSON object.
+    rest: String,
+}
+
+/// The figures of an operation that goes over the network.
+fn figures(goal: &GoalResult, does: Does) -> String {
+    match does {
+        Does::Calc(_) => String::new(),
+        Does::Send { to, tag, size } => format!("\"octets\":{size},\"to\":{to},\"tag\":{tag}"),
+        Does::Recv { from, tag, size } => {
+            let any = |number: Option<u32>| number.map_or(-1, i64::from);
+            format!("\"octets\":{size},\"from\":{},\"tag\":{}", any(from), any(tag))
+        }
+        Does::Collective { operation, size, group, number, root } => {
+            let mut said = format!("\"operation\":\"{}\",\"octets\":{size}", operation.name());
+            // That of all ranks has no number.
+            if let Some(group) = group.checked_sub(1) {
+                let _ = write!(said, ",\"group\":{group}");
+            }
+            if operation.has_root() {
+                let _ = write!(said, ",\"root\":{root}");
+            }
+            if let Some(it) = goal.joint.get(number as usize) {
+                let _ = write!(said, ",\"ranks\":{}", it.ranks);
+                if let Some(algorithm) = it.algorithm {
+                    let (name, (channels, chunks)) = (algorithm.name(), it.parts);
+                    let _ =
+                        write!(said, ",\"algorithm\":\"{name}\",\"channels\":{channels},\"chunks\":{chunks}");
+                }
+            }
+            said
+        }
+    }
+}
+
 /// The file in the making.
 struct Timeline<'a, W> {
     out: &'a mut W,
@@ -98,21 +137,29 @@ impl<W: Write> Timeline<'_, W> {
         self.event('M', "thread_name", format_args!("\"tid\":{thread},\"args\":{{\"name\":{name}}}"))
     }
 
-    /// Something that a thread does.
-    fn slice(&mut self, thread: u8, name: &str, range: Range) -> io::Result<()> {
+    /// Something that a thread does; `arguments` are members of a JSON object, if any.
+    fn slice(&mut self, thread: u8, name: &str, arguments: &str, range: Range) -> io::Result<()> {
         let (from, length) = (since_start(range.from), Micros(range.until.since(range.from)));
         let thread = self.thread(thread);
-        self.event('X', name, format_args!("\"tid\":{thread},\"ts\":{from},\"dur\":{length}"))
+        let said = if arguments.is_empty() { String::new() } else { format!(",\"args\":{{{arguments}}}") };
+        self.event('X', name, format_args!("\"tid\":{thread},\"ts\":{from},\"dur\":{length}{said}"))
     }
 
     /// Something that may overlap with others of its process. Viewers have a line for those of one name, so that tells with whom it is, and
-    /// `what` the rest.
-    fn pair(&mut self, of: &str, name: &str, what: &str, range: Range) -> io::Result<()> {
-        self.pair_in(of, name, what, range, "")
+    /// `said` the rest.
+    fn pair(&mut self, of: &str, name: &str, said: &Said<'_>, range: Range) -> io::Result<()> {
+        self.pair_in(of, name, said, range, "")
     }
 
     /// The same in one of the format's colours, if in any.
-    fn pair_in(&mut self, of: &str, name: &str, what: &str, range: Range, colour: &str) -> io::Result<()> {
+    fn pair_in(
+        &mut self,
+        of: &str,
+        name: &str,
+        said: &Said<'_>,
+        range: Range,
+        colour: &str,
+    ) -> io::Result<()> {
         self.pair += 1;
         let colour = match colour {
             "" => String::new(),
@@ -121,8 +168,12 @@ impl<W: Write> Timeline<'_, W> {
         // Without `local` it would stand apart from its process.
         let pair = format!("\"cat\":\"{of}\",\"id2\":{{\"local\":\"{:#x}\"}}", self.pair);
         let (from, until) = (since_start(range.from), since_start(range.until));
-        let what = serde_json::to_string(what)?;
-        self.event('b', name, format_args!("{pair},\"ts\":{from}{colour},\"args\":{{\"what\":{what}}}"))?;
+        let (what, rest) = (serde_json::to_string(said.what)?, &said.rest);
+        self.event(
+            'b',
+            name,
+            format_args!("{pair},\"ts\":{from}{colour},\"args\":{{\"what\":{what},{rest}}}"),
+        )?;
         self.event('e', name, format_args!("{pair},\"ts\":{until}{colour}"))
     }
 
@@ -168,7 +219,7 @@ impl<W: Write> Timeline<'_, W> {
             for (operation, it) in (0..).zip(times) {
                 let label = goal.label(u32::try_from(number).unwrap_or(u32::MAX), operation);
                 let flow = it.line.filter(|_| goal.failed).and_then(|line| flows.get(line as usize));
-                self.operation(it, label, end, flow.map(|flow| flow.status))?;
+                self.operation(goal, (it, label), end, flow.map(|flow| flow.status))?;
             }
             if let (Some(at), 1..) = (given_up, rank.undone) {
                 let name = match rank.undone {
@@ -186,14 +237,14 @@ impl<W: Write> Timeline<'_, W> {
     /// had not, and whose queue pair ended in an error, has the `status` of that for its name and is red, or where others failed before it, not as red.
     fn operation(
         &mut self,
-        it: &OperationTimes,
-        label: &str,
+        goal: &GoalResult,
+        (it, label): (&OperationTimes, &str),
         end: Instant,
         status: Option<FlowStatus>,
     ) -> io::Result<()> {
         let name = if label.is_empty() { it.does.to_string() } else { format!("{label}: {}", it.does) };
         if it.began != Instant::NEVER && it.left > it.began {
-            self.slice(it.cpu, &name, Range { from: it.began, until: it.left.min(end) })?;
+            self.slice(it.cpu, &name, "", Range { from: it.began, until: it.left.min(end) })?;
         }
         let (of, peer, from, until) = match it.does {
             Does::Calc(_) => return Ok(()),
@@ -210,10 +261,11 @@ impl<W: Write> Timeline<'_, W> {
         }
         let range = Range { from, until: until.min(end) };
         match status.filter(|status| it.came == Instant::NEVER && has_failed(*status)) {
-            None => self.pair(of, &peer, &name, range),
+            None => self.pair(of, &peer, &Said { what: &name, rest: figures(goal, it.does) }, range),
             Some(status) => {
                 let how = status.name();
-                self.pair_in(of, &format!("{peer}, {how}"), &format!("{name}, {how}"), range, colour(status))
+                let said = Said { what: &format!("{name}, {how}"), rest: figures(goal, it.does) };
+                self.pair_in(of, &format!("{peer}, {how}"), &said, range, colour(status))
             }
         }
     }
@@ -222,9 +274,19 @@ impl<W: Write> Timeline<'_, W> {
         self.process(&table.name)?;
         self.name_thread(0, "iterations")?;
         for it in results.collectives.iter().filter(|it| it.table == place) {
+            let figures = format!(
+                "\"operation\":\"{}\",\"octets\":{},\"ranks\":{},\"algorithm\":\"{}\",\"channels\":{},\"chunks\":{}",
+                it.operation.name(),
+                it.bytes,
+                it.ranks,
+                it.algorithm.name(),
+                it.channels,
+                it.chunks
+            );
             for (number, iteration) in it.iterations.iter().enumerate() {
                 let range = Range { from: iteration.start, until: iteration.end };
-                self.slice(0, &format!("iteration {number}, last {}", results.host(iteration.last)), range)?;
+                let name = format!("iteration {number}, last {}", results.host(iteration.last));
+                self.slice(0, &name, &figures, range)?;
             }
             if let Some(at) = last_failure(&results.flows[table.flows.clone()]).filter(|_| it.failed) {
                 let name = format!("given up in iteration {}", it.iterations.len());
@@ -247,11 +309,12 @@ impl<W: Write> Timeline<'_, W> {
             let how = if flow.status == FlowStatus::OK { "" } else { flow.status.name() };
             let what = format!("{}, {}B {how}", flow.name, flow.bytes);
             let range = Range { from: flow.start, until };
+            let said = Said { what: what.trim_end(), rest: format!("\"octets\":{}", flow.bytes) };
             if has_failed(flow.status) {
                 let name = format!("{from}>{to}, {how}");
-                self.pair_in("flow", &name, &what, range, colour(flow.status))?;
+                self.pair_in("flow", &name, &said, range, colour(flow.status))?;
             } else {
-                self.pair("flow", &format!("{from}>{to}"), what.trim_end(), range)?;
+                self.pair("flow", &format!("{from}>{to}"), &said, range)?;
             }
         }
         Ok(())
@@ -275,8 +338,9 @@ fn last_failure(flows: &[FlowResult]) -> Option<Instant> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_results::{sample, with_collective, with_goal};
+    use super::super::test_results::{sample, with_collective, with_goal, with_joint};
     use super::*;
+    use crate::traffic::collective::Operation;
     use serde_json::Value;
 
     fn events(results: &Results) -> Vec<Value> {
@@ -350,7 +414,39 @@ mod tests {
             assert!(ends.iter().all(|event| event["pid"] == of_rank(process)), "{of}");
             assert_eq!(ends[0]["id2"]["local"], ends[1]["id2"]["local"]);
             assert_eq!([&ends[0]["name"], &ends[0]["args"]["what"]], said.map(Value::from).each_ref());
+            let figures = ["octets", "tag"].map(|figure| ends[0]["args"][figure].as_u64());
+            assert_eq!(figures, [Some(1000), Some(7)], "{of}");
         }
+    }
+
+    #[test]
+    fn collectives_say_how_they_were_done() {
+        let at = |micros| Instant::ZERO + Span::from_micros(micros);
+        let mut results = with_joint();
+        let does =
+            Does::Collective { operation: Operation::Reduce, size: 1000, group: 1, root: 2, number: 0 };
+        let of = OperationTimes {
+            does,
+            cpu: 0,
+            ready: at(0),
+            began: at(10),
+            left: at(10),
+            came: at(50),
+            line: None,
+        };
+        results.goals[0].times = vec![vec![of], Vec::new()];
+        let told = events(&results);
+        let begun = of_kind(&told, "b")[0];
+        let expected = serde_json::json!({
+            "what": begun["args"]["what"], "operation": "reduce", "octets": 1000, "group": 0, "root": 2, "ranks": 4,
+            "algorithm": "ring", "channels": 2, "chunks": 4,
+        });
+        assert_eq!((&begun["name"], &begun["args"]), (&Value::from("group 0"), &expected));
+        let iterations = events(&with_collective());
+        let expected = serde_json::json!({
+            "operation": "all-reduce", "octets": 1_000_000, "ranks": 4, "algorithm": "ring", "channels": 1, "chunks": 2,
+        });
+        assert!(of_kind(&iterations, "X").iter().all(|it| it["args"] == expected), "{iterations:?}");
     }
 
     #[test]

@@ -171,6 +171,14 @@ fn ideal(
             Algorithm::Ring | Algorithm::HalvingDoubling | Algorithm::Direct => of_steps,
         };
         longest = longest.max(of(&schedule, &arrivals, copies, &mut links));
+        if schedule.gathers() {
+            // All of it comes by one link.
+            for (edge, arrival) in (0..).zip(&arrivals) {
+                let ([from, to], size) = (arrival.ends, spec.message_sizes(edge).0);
+                let ahead = paths.ahead(net, from, to, size, profiles.mtu(from, to));
+                carry(&mut links, (to, true), arrival.taken * copies, ahead);
+            }
+        }
     }
     let by_link = links.into_values().map(|link| link.busy + link.behind).max();
     longest.max(by_link.unwrap_or(Span::ZERO))
@@ -213,10 +221,6 @@ fn of_steps(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut 
             let arrived = since + arrival.time;
             longest = longest.max(arrived);
             carry(links, (arrival.ends[0], false), arrival.busy * copies, arrival.behind);
-            if schedule.gathers() {
-                // Packets before the last are no shorter, and take as long to get there.
-                carry(links, (arrival.ends[1], true), arrival.taken * copies, arrival.ahead);
-            }
             if schedule.waits() {
                 // All steps before must have come as well.
                 next[message.to as usize] = ready[message.to as usize].max(Some(arrived));

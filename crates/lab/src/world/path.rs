@@ -62,8 +62,6 @@ pub(super) struct Arrival {
     pub(super) taken: Span,
     /// How long its last packet is on its way when it has left the source.
     pub(super) behind: Span,
-    /// How long its last packet takes to the destination's link, were it alone.
-    pub(super) ahead: Span,
 }
 
 /// A way as far as it was followed: the switch that it has come to, through which links, and how many ways there are
@@ -167,8 +165,20 @@ impl<'a> Paths<'a> {
         });
         let [time, tail] = [&all, &last].map(|it| self.time(it));
         let behind = tail.saturating_sub(link.busy(&last));
-        let ahead = tail.saturating_sub(to.busy(&last));
-        Arrival { ends: [src, dst], time, busy: link.busy(&all), taken: to.busy(&all), behind, ahead }
+        Arrival { ends: [src, dst], time, busy: link.busy(&all), taken: to.busy(&all), behind }
+    }
+
+    /// How long the first packet of such a message takes to the destination's link at least, whose last one is no longer.
+    pub(super) fn ahead(&mut self, net: &Net, src: HostId, dst: HostId, bytes: u64, mtu: u16) -> Span {
+        self.look_up(net, src, dst);
+        let payload = bytes.saturating_sub(1) % u64::from(mtu) + 1;
+        // Without an immediate, which the first of several does not have.
+        let first =
+            Frames::new(Op::Write, payload, mtu.into(), |opcode, payload| self.wire_octets(opcode, payload))
+                .unanswered();
+        let port = u32::from(dst.0);
+        let to = self.hop(net, port, 1, net.link(port).rate);
+        self.time(&first).saturating_sub(to.busy(&first))
     }
 
     /// The time of a message with immediate of `bytes` octets from `src` to `dst` on an idle network, until it has been acknowledged.
