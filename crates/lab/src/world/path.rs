@@ -158,7 +158,13 @@ impl<'a> Paths<'a> {
             Frames::told(bytes, mtu, |opcode, payload| self.wire_octets(opcode, payload)).unanswered()
         };
         let rest = bytes.saturating_sub(1) % u64::from(mtu) + u64::from(bytes > 0);
-        let [all, last] = [frames(bytes), frames(rest)];
+        let all = frames(bytes);
+        let last = if bytes > u64::from(mtu) {
+            // It has no RETH, which the first of several has. A SEND is four octets shorter still, as it has no immediate.
+            Frames::new(Op::Send, rest, mtu, |opcode, payload| self.wire_octets(opcode, payload)).unanswered()
+        } else {
+            frames(rest)
+        };
         let [link, to] = [src, dst].map(|host| {
             let port = u32::from(host.0);
             self.hop(net, port, 1, net.link(port).rate)
