@@ -390,8 +390,8 @@ impl Goal {
     /// itself.
     pub(crate) fn only(&self, number: u32) -> Option<Self> {
         let (place, way) = self.way(number)?;
-        let Joint { operation, size, .. } = *self.schedule.joint.get(number as usize)?;
-        let does = Does::Collective { operation, size, group: way.group, number: 0 };
+        let Joint { operation, root, size, .. } = *self.schedule.joint.get(number as usize)?;
+        let does = Does::Collective { operation, size, group: way.group, root, number: 0 };
         let mut ranks = vec![Rank::default(); self.schedule.ranks.len()];
         for &rank in way.ranks() {
             *ranks.get_mut(rank as usize)? =
