@@ -292,8 +292,7 @@ impl Regions {
     /// [`RegisterError::Full`].
     pub fn allocate_window(&mut self, pd: Pd, kind: WindowKind) -> Result<u32, RegisterError> {
         loop {
-            self.windows.last = self.windows.last.wrapping_add(1);
-            let first = self.scramble.forward(self.windows.last) & !0xff;
+            let first = self.scramble.forward(self.windows.next()) & !0xff;
             let is_taken =
                 self.windows.has(index_of(first)) || (first..=first | 0xff).any(|key| self.is_known(key));
             if first != 0 && !is_taken {

@@ -142,7 +142,7 @@ impl Engine {
             self.qps[place] = qp;
         }
         if direct(qpn) != Some(place) {
-            self.elsewhere.insert(qpn.get(), slot);
+            self.elsewhere.get_or_insert_default().insert(qpn.get(), slot);
         }
         self.schedule.prepare(slot + 1, config.priority);
         self.timers.prepare(slot + 1);
@@ -361,7 +361,9 @@ impl Engine {
         self.laws.disconnect(common.law, place);
         (common.law, common.hears) = (NONE, Class::NONE);
         self.regions.forget_queue_pair(common.qpn);
-        self.elsewhere.remove(&qpn.get());
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.remove(&qpn.get());
+        }
         self.vacant.push(place);
         Ok(())
     }

@@ -3,6 +3,7 @@
 use crate::config::Pd;
 use crate::engine::Engine;
 use crate::memory::{Access, AccessError, Regions, RegisterError};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use roci_units::Qpn;
 
@@ -53,10 +54,16 @@ pub enum BindError {
 
 /// The windows of one engine, by the upper 24 bits of their keys.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Windows {
+pub(crate) struct Windows(
+    /// Most engines have none, and simulations have many engines.
+    Option<Box<Table>>,
+);
+
+#[derive(Clone, Debug, Default)]
+struct Table {
     windows: BTreeMap<u32, Window>,
     /// What the last index was made from.
-    pub(crate) last: u32,
+    last: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,24 +97,49 @@ impl Windows {
     /// The most windows at once: so few that an index that is free is soon found.
     pub(crate) const MAX: usize = 1 << 20;
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.windows.is_empty()
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 
     pub(crate) fn has(&self, index: u32) -> bool {
-        self.windows.contains_key(&index)
+        self.get(index).is_some()
+    }
+
+    /// What the next index is to be made from.
+    pub(crate) fn next(&mut self) -> u32 {
+        let table = self.0.get_or_insert_default();
+        table.last = table.last.wrapping_add(1);
+        table.last
+    }
+
+    fn get(&self, index: u32) -> Option<&Window> {
+        self.0.as_ref()?.windows.get(&index)
+    }
+
+    fn get_mut(&mut self, index: u32) -> Option<&mut Window> {
+        self.0.as_mut()?.windows.get_mut(&index)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Window> {
+        self.0.iter().flat_map(|table| table.windows.values())
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Window> {
+        self.0.iter_mut().flat_map(|table| table.windows.values_mut())
     }
 
     pub(crate) fn insert(&mut self, index: u32, pd: Pd, kind: WindowKind) -> Result<(), RegisterError> {
-        if self.windows.len() >= Self::MAX {
+        let windows = &mut self.0.get_or_insert_default().windows;
+        if windows.len() >= Self::MAX {
             return Err(RegisterError::Full);
         }
-        self.windows.insert(index, Window { kind, pd, bound: None, is_valid: false });
+        windows.insert(index, Window { kind, pd, bound: None, is_valid: false });
         Ok(())
     }
 
     pub(crate) fn remove(&mut self, key: u32) -> Result<(), AccessError> {
-        self.windows.remove(&index_of(key)).map(drop).ok_or(AccessError::UnknownKey)
+        let removed = self.0.as_mut().and_then(|table| table.windows.remove(&index_of(key)));
+        removed.map(drop).ok_or(AccessError::UnknownKey)
     }
 
     /// Binds a window at the wish of queue pair `qpn` of domain `pd`; `region` is the domain, the rights and the octets of the region, from
@@ -118,7 +150,7 @@ impl Windows {
         binding: &Binding,
         region: Result<(Pd, Access, u64, u64), AccessError>,
     ) -> Result<(), BindError> {
-        let window = self.windows.get_mut(&index_of(binding.key)).ok_or(BindError::Window)?;
+        let window = self.get_mut(index_of(binding.key)).ok_or(BindError::Window)?;
         if window.pd != pd {
             return Err(BindError::ProtectionDomain);
         }
@@ -160,7 +192,7 @@ impl Windows {
 
     /// Whether queue pair `qpn` of domain `pd` is let in by `key`, for it or for its peer.
     fn admits(&self, (pd, qpn): (Pd, Qpn), key: u32) -> Result<(&Window, &Bound), AccessError> {
-        let window = self.windows.get(&index_of(key)).ok_or(AccessError::UnknownKey)?;
+        let window = self.get(index_of(key)).ok_or(AccessError::UnknownKey)?;
         let bound = window.bound.as_ref().filter(|bound| bound.key == key).ok_or(AccessError::UnknownKey)?;
         if window.pd != pd {
             return Err(AccessError::ProtectionDomain);
@@ -203,25 +235,25 @@ impl Windows {
     /// Where the octets are that `key` leads to, or led to before it was invalidated: the key of the region, and what is to be added to an
     /// address.
     pub(crate) fn behind(&self, key: u32) -> Option<(u32, u64)> {
-        let bound = self.windows.get(&index_of(key))?.bound.filter(|bound| bound.key == key)?;
+        let bound = self.get(index_of(key))?.bound.filter(|bound| bound.key == key)?;
         Some((bound.region, bound.shift))
     }
 
     /// Whether a key is of a window of type 1.
     pub(crate) fn are_shared(&self, key: u32) -> bool {
-        self.windows.get(&index_of(key)).is_some_and(|window| window.kind == WindowKind::Type1)
+        self.get(index_of(key)).is_some_and(|window| window.kind == WindowKind::Type1)
     }
 
     /// Whether a window is bound to this region.
     pub(crate) fn are_bound_to(&self, region: u32) -> bool {
-        self.windows.values().any(|it| it.is_valid && it.bound.is_some_and(|bound| bound.region == region))
+        self.all().any(|it| it.is_valid && it.bound.is_some_and(|bound| bound.region == region))
     }
 
     /// The region is gone.
     pub(crate) fn end_of_region(&mut self, region: u32) {
         self.end(|window| window.bound.is_some_and(|bound| bound.region == region));
         // Another one may have its key in time.
-        for window in self.windows.values_mut() {
+        for window in self.all_mut() {
             window.bound.take_if(|bound| bound.region == region);
         }
     }
@@ -232,7 +264,7 @@ impl Windows {
     }
 
     fn end(&mut self, ends: impl Fn(&Window) -> bool) {
-        for window in self.windows.values_mut() {
+        for window in self.all_mut() {
             window.is_valid &= !ends(window);
         }
     }
