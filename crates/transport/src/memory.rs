@@ -336,12 +336,12 @@ impl Regions {
 
     /// Whether a window of this key serves all queue pairs of its protection domain.
     pub fn is_shared_window(&self, key: u32) -> bool {
-        self.windows.are_shared(key)
+        self.windows.is_shared(key)
     }
 
     /// Whether a window is bound to the region of this key.
     pub fn has_windows(&self, region: u32) -> bool {
-        self.windows.are_bound_to(region)
+        self.windows.has_bound_to(region)
     }
 
     /// A queue pair is gone, and what it bound of type 2 is invalid.

@@ -228,7 +228,9 @@ impl Windows {
         if self.admits(asks, key)?.0.kind == WindowKind::Type1 {
             return Err(AccessError::Rights);
         }
-        self.end(|window| window.bound.is_some_and(|bound| bound.key == key));
+        // That one and no other has the key, and peers ask for this.
+        let window = self.get_mut(index_of(key)).ok_or(AccessError::UnknownKey)?;
+        window.is_valid = false;
         Ok(())
     }
 
@@ -240,32 +242,29 @@ impl Windows {
     }
 
     /// Whether a key is of a window of type 1.
-    pub(crate) fn are_shared(&self, key: u32) -> bool {
+    pub(crate) fn is_shared(&self, key: u32) -> bool {
         self.get(index_of(key)).is_some_and(|window| window.kind == WindowKind::Type1)
     }
 
     /// Whether a window is bound to this region.
-    pub(crate) fn are_bound_to(&self, region: u32) -> bool {
+    pub(crate) fn has_bound_to(&self, region: u32) -> bool {
         self.all().any(|it| it.is_valid && it.bound.is_some_and(|bound| bound.region == region))
     }
 
-    /// The region is gone.
+    /// The region is gone, and another one may have its key in time.
     pub(crate) fn end_of_region(&mut self, region: u32) {
-        self.end(|window| window.bound.is_some_and(|bound| bound.region == region));
-        // Another one may have its key in time.
         for window in self.all_mut() {
-            window.bound.take_if(|bound| bound.region == region);
+            if window.bound.take_if(|bound| bound.region == region).is_some() {
+                window.is_valid = false;
+            }
         }
     }
 
     /// The queue pair is gone: what it had bound of type 2 serves no other that has its number.
     pub(crate) fn end_of_queue_pair(&mut self, qpn: Qpn) {
-        self.end(|it| it.kind == WindowKind::Type2 && it.bound.is_some_and(|bound| bound.owner == qpn));
-    }
-
-    fn end(&mut self, ends: impl Fn(&Window) -> bool) {
         for window in self.all_mut() {
-            window.is_valid &= !ends(window);
+            let is_its = window.kind == WindowKind::Type2 && window.bound.is_some_and(|it| it.owner == qpn);
+            window.is_valid &= !is_its;
         }
     }
 }

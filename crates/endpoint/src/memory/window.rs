@@ -61,7 +61,8 @@ pub struct WindowTarget {
 }
 
 impl WindowTarget {
-    /// A part of a region that was registered with [`Access::BIND`]; with [`Access::LOCAL_WRITE`] too where peers are to write.
+    /// A part of a region that was registered with [`Access::BIND`]; with [`Access::LOCAL_WRITE`] too where peers are to write. A range without
+    /// octets is [`nothing`](Self::nothing).
     pub fn new(region: &MemoryRegion, range: impl RangeBounds<usize>, access: Access) -> Self {
         let range = range_in(&range, region.len());
         let address = region.addr().wrapping_add(range.start as u64);
