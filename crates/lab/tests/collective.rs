@@ -147,40 +147,78 @@ fn chunks_hide_the_latency_of_steps_behind_one_another() {
     );
 }
 
+const STAR: &str = "topology = { kind = \"star\", hosts = 12, rate = \"100Gb/s\", delay = \"1us\" }\n";
+
+/// How long that takes which is chosen, what it is, and how long each of `algorithms` takes that can do it.
+fn choice(network: &str, lines: &str, algorithms: &[&str]) -> (f64, &'static str, Vec<f64>) {
+    let result = |algorithm: &str| {
+        let text = format!(
+            "start_jitter = \"0s\"\n{network}[switch]\nbuffer = \"64MB\"\n[nic]\nmtu = 4096\n[transport]\ncontrol = \"none\"\n\
+             [[traffic]]\nkind = \"collective\"\nalgorithm = \"{algorithm}\"\n{lines}"
+        );
+        let results = run(&text, &[]);
+        (time_of(&results), only(&results).algorithm.name())
+    };
+    let (time, by) = result("auto");
+    let times: Vec<f64> = algorithms.iter().map(|algorithm| result(algorithm).0).collect();
+    println!("{lines}: {algorithms:?} {times:?}, {by} {time}");
+    (time, by, times)
+}
+
+fn least(times: &[f64]) -> f64 {
+    times.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
 #[test]
 fn what_is_chosen_by_size_is_about_as_fast_as_the_fastest_and_a_tree_for_short_and_a_ring_for_long_data() {
-    let star = |ranks| {
-        format!("topology = {{ kind = \"star\", hosts = {ranks}, rate = \"100Gb/s\", delay = \"1us\" }}\n")
-    };
+    let star = STAR.replace("12", "16");
     let rails = "[topology]\nkind = \"rails\"\nservers = 6\ngpus = 4\nspines = 2\nrate = \"400Gb/s\"\ndelay = \"500ns\"\n\
                  scale_up = \"3.6Tb/s\"\n";
     for (network, rest, algorithms) in [
-        (star(12), "chunks = 8", &["tree", "ring"][..]),
-        (star(16), "chunks = 8", &["tree", "ring", "halving-doubling"]),
-        (rails.to_owned(), "chunks = 8\nchannels = 4", &["tree", "ring"]),
+        (STAR, "chunks = 8", &["tree", "ring"][..]),
+        (&star, "chunks = 8", &["tree", "ring", "halving-doubling"]),
+        (rails, "chunks = 8\nchannels = 4", &["tree", "ring"]),
     ] {
         let mut chosen = Vec::new();
         for size in [6_144_u32, 98_304, 1_572_864, 25_165_824] {
-            let result = |algorithm: &str| {
-                let text = format!(
-                    "start_jitter = \"0s\"\n{network}[switch]\nbuffer = \"64MB\"\n[nic]\nmtu = 4096\n[transport]\ncontrol = \"none\"\n\
-                     [[traffic]]\nkind = \"collective\"\noperation = \"all-reduce\"\nsize = {size}\nalgorithm = \"{algorithm}\"\n{rest}\n"
-                );
-                let results = run(&text, &[]);
-                (time_of(&results), only(&results).algorithm.name())
-            };
-            let (time, by) = result("auto");
-            let times: Vec<f64> = algorithms.iter().map(|algorithm| result(algorithm).0).collect();
-            println!("{algorithms:?}, {size}: {times:?}, {by} {time}");
-            let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+            let lines = format!("operation = \"all-reduce\"\nsize = {size}\n{rest}\n");
+            let (time, by, times) = choice(network, &lines, algorithms);
             let most = times.iter().copied().fold(0.0, f64::max);
-            assert!(time <= 1.1 * least && time < most, "{size}: {by} takes {time}, of {times:?}");
+            assert!(time <= 1.1 * least(&times) && time < most, "{size}: {by} takes {time}, of {times:?}");
             chosen.push(by);
         }
         if !algorithms.contains(&"halving-doubling") {
             assert_eq!((chosen.first(), chosen.last()), (Some(&"tree"), Some(&"ring")), "{chosen:?}");
         }
     }
+}
+
+#[test]
+fn what_is_chosen_by_size_is_never_far_from_the_fastest_where_paths_are_hashed_and_channels_share_a_nic() {
+    let fat_tree = "topology = { kind = \"fat-tree\", k = 4, rate = \"100Gb/s\", delay = \"1us\" }\n";
+    let rails = "[topology]\nkind = \"rails\"\nservers = 4\ngpus = 8\nspines = 4\nrate = \"400Gb/s\"\ndelay = \"500ns\"\n\
+                 scale_up = \"3.6Tb/s\"\n";
+    let halves = ["ring", "halving-doubling"];
+    for (network, operation, algorithms) in [
+        (STAR, "all-reduce", &["ring", "tree"][..]),
+        (STAR, "reduce-scatter", &["ring", "direct"]),
+        (fat_tree, "all-reduce", &["ring", "tree", "halving-doubling"]),
+        (fat_tree, "all-gather", &["ring", "direct", "halving-doubling"]),
+        (rails, "all-reduce", &["ring", "tree", "halving-doubling"]),
+        (rails, "reduce-scatter", &halves),
+    ] {
+        for size in ["4KiB", "1MiB", "16MiB"] {
+            for channels in [1, 4] {
+                let lines =
+                    format!("operation = \"{operation}\"\nsize = \"{size}\"\nchannels = {channels}\n");
+                let (time, by, times) = choice(network, &lines, algorithms);
+                assert!(time <= 1.5 * least(&times), "{lines}: {by} takes {time}, of {times:?}");
+            }
+        }
+    }
+    // Over rails nothing meets on the links to the spines.
+    let lines = "operation = \"all-to-all\"\nsize = \"16MiB\"\n";
+    assert_eq!(choice(rails, lines, &["pxn"]).1, "pxn");
 }
 
 #[test]

@@ -298,8 +298,8 @@ impl Collective {
         Ok(())
     }
 
-    /// The same by each algorithm that is weighed ([`Operation::weighed`]) and can do it, where so many ranks in a row share a server.
-    pub fn candidates(&self, per_server: u32) -> Vec<Self> {
+    /// The same by each algorithm that is weighed ([`Operation::weighed`]), whether or not it can do it, where so many ranks in a row share a server.
+    pub fn by_each(&self, per_server: u32) -> Vec<Self> {
         let by = |algorithm| {
             let mut it = Self { algorithm, per_server, ..self.clone() };
             if !it.knows_servers() {
@@ -307,7 +307,7 @@ impl Collective {
             }
             it
         };
-        self.operation.weighed().map(by).filter(|it| it.check().is_ok()).collect()
+        self.operation.weighed(self.ranks.len()).map(by).collect()
     }
 
     /// Who sends what to whom.

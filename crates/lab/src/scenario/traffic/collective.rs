@@ -77,7 +77,7 @@ impl Reading<'_> {
         let per_server = table.count("ranks_per_server", 1..=65_535)?;
         let of_topology = self.names.per_server().filter(|_| listed.is_none() && !shuffled);
         if algorithm.is_none() {
-            one = self.fastest(one, per_server.or(of_topology).unwrap_or(1));
+            one = self.fastest(one, per_server, of_topology.unwrap_or(1));
         } else {
             one.per_server = per_server.or(of_topology.filter(|_| one.knows_servers())).unwrap_or(1);
         }
@@ -101,15 +101,32 @@ impl Reading<'_> {
         Ok(Traffic::Collective(one))
     }
 
-    /// `one` by the algorithm that takes least; as it stands where it cannot be done by any.
-    fn fastest(&self, one: Collective, per_server: u32) -> Collective {
-        let candidates = one.candidates(per_server);
-        if candidates.is_empty() {
-            return Collective { per_server, ..one };
+    /// `one` by the algorithm that takes least, where so many ranks share a server as the table says or else is usual. Of what none can do, that which
+    /// is refused with the reason of what would be nearest.
+    fn fastest(&self, one: Collective, per_server: Option<u32>, usual: u32) -> Collective {
+        let mut all = one.by_each(per_server.unwrap_or(usual));
+        if let Some(per_server) = per_server.filter(|it| *it > 1) {
+            let knows = all.iter().find(|it| it.knows_servers());
+            let one = knows.cloned().unwrap_or(Collective { per_server, ..one.clone() });
+            if matches!(
+                one.check(),
+                Err(CollectiveFault::UnevenServers(..) | CollectiveFault::KnowsNoServers(..))
+            ) {
+                return one;
+            }
         }
-        let model = Model::new(&mut self.network(), &one.ranks, per_server, !one.shuffled);
-        let fastest = model.fastest(candidates.iter()).or(candidates.first()).cloned();
-        fastest.unwrap_or(one)
+        let model = Model::new(&mut self.network(), &one.ranks, per_server.unwrap_or(usual), !one.shuffled);
+        if let Some(fastest) = model.fastest(all.iter().filter(|it| it.check().is_ok())) {
+            return fastest.clone();
+        }
+        let wanted = |it: &Collective| match it.check() {
+            Ok(()) => 0,
+            Err(CollectiveFault::TooSmall { messages, .. }) => messages,
+            Err(_) => u64::MAX,
+        };
+        // Of several the first, which is the usual one.
+        all.sort_by_key(wanted);
+        all.into_iter().next().unwrap_or(one)
     }
 }
 
@@ -170,6 +187,18 @@ mod tests {
         assert_eq!(chosen("operation = \"broadcast\"\nsize = \"1KB\""), (Algorithm::Ring, 1));
         let error = parse(&with("operation = \"all-reduce\"\nalgorithm = \"auto\"\nsize = 1\n")).unwrap_err();
         assert!(error.to_string().contains("fewer octets than there are messages"), "{error}");
+        let told = |lines: &str| {
+            let star = "topology = { kind = \"star\", hosts = 12, rate = \"100Gb/s\", delay = \"1us\" }";
+            let text = format!("{star}\n[[traffic]]\nkind = \"collective\"\nalgorithm = \"auto\"\n{lines}");
+            parse(&text).expect_err("no collective").to_string()
+        };
+        // By the algorithm that wants the fewest.
+        let error = told(&format!("{sum}size = 1"));
+        assert!(error.contains("set `size` to 2 octets or more"), "{error}");
+        let error = told(&format!("{sum}size = \"1MB\"\nranks_per_server = 5"));
+        assert!(error.contains("not divided evenly into servers of 5"), "{error}");
+        let error = told("operation = \"broadcast\"\nsize = \"1MB\"\nranks_per_server = 2");
+        assert!(error.contains("`broadcast` by `ring` knows no servers"), "{error}");
     }
 
     #[test]

@@ -204,10 +204,10 @@ mod tests {
         let both =
             "algorithm = { all-reduce = \"halving-doubling\", all-to-all = \"pxn\" }\nranks_per_server = 2";
         assert_eq!(algorithms(both), [Some("halving-doubling"), Some("pxn")]);
-        // A power of two of ranks sums few octets in halves, and servers of two by two trees in channels.
+        // A power of two of ranks sums few octets in halves.
         assert_eq!(algorithms("algorithm = \"auto\""), [Some("halving-doubling"), Some("direct")]);
         let sums = "algorithm = { all-reduce = \"auto\", all-to-all = \"pxn\" }\nranks_per_server = 2";
-        assert_eq!(algorithms(sums), [Some("tree"), Some("pxn")]);
+        assert_eq!(algorithms(sums), [Some("halving-doubling"), Some("pxn")]);
         for (lines, message, remedy) in [
             ("algorithm = \"fast\"", "there is no algorithm `fast`", "those that exist are `ring`"),
             (

@@ -24,6 +24,9 @@ use std::collections::BTreeMap;
 /// Picoseconds. A chain of thousands of ranks with a TiB for each has more than 64 bits of them.
 type Time = u128;
 
+/// Among so many ranks all may send to each at once where that is not the usual way: by 4032 queue pairs.
+const DIRECT_MOST: usize = 64;
+
 /// The model of the collectives of some ranks.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -33,11 +36,13 @@ pub struct Model {
 }
 
 impl Operation {
-    /// The algorithms that are weighed against each other. A direct reduce-scatter or all-gather is not: it has all ranks send to each at once, for
-    /// which the model has no price, by a queue pair for each two.
-    pub fn weighed(self) -> impl Iterator<Item = Algorithm> {
+    /// The algorithms that are weighed against each other among so many ranks. A direct reduce-scatter or all-gather has a queue pair for each two,
+    /// so that among many it is none.
+    pub fn weighed(self, ranks: usize) -> impl Iterator<Item = Algorithm> {
         let usual = self.algorithms()[0];
-        let is_weighed = move |it: &Algorithm| *it != Algorithm::Direct || usual == Algorithm::Direct;
+        let is_weighed = move |it: &Algorithm| {
+            *it != Algorithm::Direct || usual == Algorithm::Direct || ranks <= DIRECT_MOST
+        };
         self.algorithms().iter().copied().filter(is_weighed)
     }
 }
@@ -128,22 +133,24 @@ impl Model {
         let octets = part(it, 2);
         let levels = u64::from(servers.next_power_of_two().trailing_zeros());
         let chunks = u64::from(it.chunks);
-        // The first chunk, and what each of a channel's takes of the busiest link.
-        let (mut alone, mut slowest) = (0, 0);
+        // The first chunk, and what all others take of the busiest link, those of other channels too.
+        let (mut alone, mut rest) = (0, 0);
         if levels > 0 {
             let line = self.lines.along?;
             let link = self.link(line.rate, octets);
             // Two children's sums meet at their parent, and it sends its total to both; the root has one.
             alone += times(levels, self.message(line, octets)) + times(levels - 1, link);
-            slowest = times(self.sharing(it) * if servers > 2 { 4 } else { 2 }, link);
+            let others = chunks * self.sharing(it) - 1;
+            rest = times(others * if servers > 2 { 4 } else { 2 }, link);
         }
         if self.per_server > 1 {
             let line = self.lines.within?;
             alone += times((self.per_server - 1).into(), self.message(line, octets));
+            let others = chunks * u64::from(it.channels) - 1;
             let halves = if self.per_server > 2 { 4 } else { 2 };
-            slowest = slowest.max(times(u64::from(it.channels) * halves, self.link(line.rate, octets)));
+            rest = rest.max(times(others * halves, self.link(line.rate, octets)));
         }
-        Some(2 * alone + times(chunks - 1, slowest))
+        Some(2 * alone + rest)
     }
 
     fn direct(&self, it: &Collective) -> Option<Time> {
@@ -285,6 +292,9 @@ mod tests {
         assert_eq!(time(&ring), 14 * 100_000 + 2000);
         let trees = Collective { chunks: 1000, size: Bytes(800_000), ..trees };
         assert_eq!(time(&trees), 2 * (3 * message(400) + 2 * 400) + 999 * 4 * 400);
+        // Channels share the NIC, whether or not there are chunks.
+        let four = Collective { channels: 4, chunks: 1, size: Bytes(3200), ..trees };
+        assert_eq!(time(&four), 2 * (3 * message(400) + 2 * 400) + 3 * 4 * 400);
         let chain = Collective { chunks: 10, size: Bytes(10_000), ..chain };
         assert_eq!(time(&chain), 7 * message(1000) + 9 * 1000);
     }
@@ -328,7 +338,7 @@ mod tests {
         let fastest = |size: u64, ranks: u16| {
             let chunks = u32::try_from(size.div_ceil(100_000)).unwrap();
             let all: Vec<_> = Operation::AllReduce
-                .weighed()
+                .weighed(ranks.into())
                 .map(|algorithm| Collective { chunks, ..of(Operation::AllReduce, algorithm, ranks, size) })
                 .filter(|it| it.check().is_ok())
                 .collect();
@@ -338,7 +348,8 @@ mod tests {
         assert_eq!([100, 100_000_000].map(|size| fastest(size, 12)), [Algorithm::Tree, Algorithm::Ring]);
         // A power of two of ranks has what takes no more than either.
         assert_eq!([100, 100_000].map(|size| fastest(size, 8)), [Algorithm::HalvingDoubling; 2]);
-        let direct = |operation: Operation| operation.weighed().any(|it| it == Algorithm::Direct);
-        assert!(direct(Operation::AllToAll) && !direct(Operation::AllGather));
+        let direct = |operation: Operation, ranks| operation.weighed(ranks).any(|it| it == Algorithm::Direct);
+        assert!(direct(Operation::AllGather, 64) && !direct(Operation::AllGather, 65));
+        assert!(direct(Operation::AllToAll, 65));
     }
 }

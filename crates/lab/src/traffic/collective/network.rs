@@ -17,7 +17,8 @@ pub(super) struct Line {
     pub(super) links: u32,
     /// The rate of the slowest.
     pub(super) rate: BitsPerSec,
-    /// That, or less where the first switch has less to other switches for each of its NICs, and the way leads there.
+    /// That, or less where the way leads to other switches: the first one may have less to these for each of its NICs, and where it chooses among
+    /// several links by a hash, two of few flows meet on one.
     pub(super) share: BitsPerSec,
 }
 
@@ -124,13 +125,15 @@ impl Network {
         Some(line)
     }
 
-    /// What a switch has to other switches, for each NIC at it.
+    /// What a switch has to other switches for each NIC at it, and half of that where flows choose among several.
     fn uplinks(&self, switch: NodeId) -> BitsPerSec {
         let nics = self.topology.graph.hosts.len();
         let (down, up): (Vec<&Port>, Vec<&Port>) =
             self.ports.of_node(switch).iter().partition(|port| (port.peer.0 as usize) < nics);
         let rate = up.iter().map(|port| self.topology.graph.links[port.link as usize].rate.0);
-        BitsPerSec((rate.fold(0, u64::saturating_add) / (down.len().max(1) as u64)).max(1))
+        let all = rate.fold(0, u64::saturating_add);
+        let each = all / down.len().max(1) as u64;
+        BitsPerSec((if up.len() > 1 { each / 2 } else { each }).max(1))
     }
 }
 

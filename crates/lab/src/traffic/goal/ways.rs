@@ -260,7 +260,8 @@ fn by_algorithm(
 ) -> Vec<(Algorithm, BTreeMap<u64, u64>)> {
     let hosts: Vec<HostId> = members.iter().map(|rank| placed.hosts[*rank as usize]).collect();
     let model = Model::new(network, &hosts, on_each_server(members, how.per_server), placed.listed);
-    let all: Vec<_> = operation.weighed().map(|it| template(members, (operation, root), it, how)).collect();
+    let all: Vec<_> =
+        operation.weighed(members.len()).map(|it| template(members, (operation, root), it, how)).collect();
     let mut chosen: Vec<(Algorithm, BTreeMap<u64, u64>)> = Vec::new();
     for (&size, &count) in sizes {
         let candidates: Vec<_> = all.iter().map(|it| of_size(it, how.chunks, size)).collect();
