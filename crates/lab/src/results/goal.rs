@@ -285,7 +285,7 @@ pub struct PathLink {
     pub to: Instant,
     /// The rank that did it; of a message the one that sent it, of a collective the one whose beginning the end goes back to.
     pub rank: u32,
-    /// Of a message the rank that it went to, of a collective the one that was done then, which is also where calculations and overhead were.
+    /// Of a message the rank that it went to, of a collective the one that was done then; of all else `rank`.
     pub to_rank: u32,
     /// The operation, counted from 0 in its rank; of a message its send.
     pub operation: u32,
