@@ -7,12 +7,13 @@ use crate::delay::Delays;
 use crate::drain::{Drain, DrainConfig};
 use crate::order::Order;
 use crate::path::Path;
+use crate::spread::{Spread, Spreading, port_of};
 use crate::work::{Due, Slow};
 use roci_fabric::net::Net;
 use roci_fabric::packet::{HostId, Marks, Packet, PacketId};
 use roci_fabric::packets::Extra;
 use roci_transport::{Arrival, Engine, Reaction, Resolution, Segment, Until};
-use roci_units::{Qpn, Random};
+use roci_units::{Instant, Qpn, Random};
 use roci_wire::{Header, Layout, Opcode, PathId, Shape};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ pub struct Host {
     /// A receive path slower than the link.
     drain: Option<Box<Drain>>,
     classes: Classes,
-    /// [`TRACED`], [`STAGED`], [`PARTS`], [`CONGESTED`] and [`WATCHED`], in one octet: the record has none to spare.
+    /// [`TRACED`], [`STAGED`], [`PARTS`], [`CONGESTED`], [`WATCHED`] and [`SPREAD`], in one octet: the record has none to spare.
     flags: u8,
     /// Packets that are made and wait for the port, so that one look tells that there are none.
     pub(crate) waits: u32,
@@ -84,6 +85,8 @@ pub struct Host {
     memory: Option<Box<BTreeMap<u64, u64>>>,
     /// In what order data arrive, where it is [`WATCHED`]; likewise.
     order: Option<Box<Order>>,
+    /// Which ports its packets have, where they are [`SPREAD`].
+    spread: Option<Box<Spread>>,
 }
 
 /// Its data packets ask the switches for telemetry.
@@ -96,6 +99,8 @@ const PARTS: u8 = 4;
 const CONGESTED: u8 = 8;
 /// It is watched in what order data arrive.
 const WATCHED: u8 = 16;
+/// Each of its packets chooses a path.
+const SPREAD: u8 = 32;
 /// How many queues wait for the port. Of one priority the first goes first.
 pub(crate) const QUEUES: usize = 3;
 /// CNPs and other packets of laws.
@@ -123,6 +128,7 @@ impl Host {
             waits: 0,
             memory: None,
             order: None,
+            spread: None,
         }
     }
 
@@ -180,12 +186,28 @@ impl Host {
         self.order = Some(Box::default());
     }
 
-    /// Queue pair `qpn` is a new one: the order of what comes for it is counted from now on, if it is watched.
-    pub fn begin_order(&mut self, qpn: Qpn) {
-        if let Some(order) = &mut self.order
-            && let (Some(place), Ok(attributes)) = (self.engine.place_of(qpn), self.engine.query(qpn))
-        {
-            order.begin(place, Path::unpack(attributes.path).flow);
+    /// Has each of its packets choose a path by its UDP source port, and not each queue pair. All hosts have to, as who receives
+    /// them must know that. What is left to chance is drawn from `random`.
+    pub fn spread(&mut self, how: Spreading, random: Random) {
+        self.flags |= SPREAD;
+        self.spread = Some(Box::new(Spread::new(how, random)));
+    }
+
+    /// Queue pair `qpn` is a new one, connected with a path. The order of what comes for it is counted from now on, if it is watched,
+    /// and its packets choose paths, if they do.
+    pub fn begin(&mut self, qpn: Qpn) {
+        if self.flags & (WATCHED | SPREAD) == 0 {
+            return;
+        }
+        let (Some(place), Ok(attributes)) = (self.engine.place_of(qpn), self.engine.query(qpn)) else {
+            return;
+        };
+        let path = Path::unpack(attributes.path);
+        if let Some(order) = &mut self.order {
+            order.begin(place, path.flow);
+        }
+        if let Some(spread) = &mut self.spread {
+            spread.begin(place, qpn, path);
         }
     }
 
@@ -301,7 +323,8 @@ impl Host {
             && let (Some(order), Some(place)) =
                 (&mut self.order, self.engine.place_of(packet.header.dest_qpn))
         {
-            order.arrived(place, packet);
+            let flow = self.spread.as_ref().map_or(packet.flow, |spread| spread.flow_of(place, packet));
+            order.arrived(place, flow, packet.header.psn);
         }
     }
 
@@ -341,13 +364,34 @@ impl Host {
         let extra = net.packets().extra(packet);
         let (words, hops) = extra.map_or((&[][..], &[][..]), |extra| (extra.words(), extra.hops()));
         let path_id = extra.map_or_else(PathId::default, Extra::path_id);
-        let path = Path { host: arrived.source, flow: arrived.flow }.pack();
+        let flow = if self.flags & SPREAD == 0 { arrived.flow } else { self.hear(now, arrived) };
+        let path = Path { host: arrived.source, flow }.pack();
         let arrival =
             Arrival { header: &arrived.header, path, ce: arrived.marks.has(Marks::CE), words, hops, path_id };
         self.engine.receive(now, &arrival, reaction);
         self.counters.refused += u64::from(reaction.refused.is_some());
         self.react(net, id, packet, reaction);
         self.settle(net, id);
+    }
+
+    /// The flow by which the engine knows a packet that chose its path, and what is to be learnt of it if it answers one.
+    #[inline(never)]
+    fn hear(&mut self, now: Instant, packet: &Packet) -> u32 {
+        let (Some(spread), Some(place)) = (&mut self.spread, self.engine.place_of(packet.header.dest_qpn))
+        else {
+            return packet.flow;
+        };
+        spread.hear(now, place, packet);
+        spread.flow_of(place, packet)
+    }
+
+    /// Lets a packet of the queue pair at `place` choose its path.
+    #[inline(never)]
+    fn choose_path(&mut self, net: &mut Net, place: usize, packet: PacketId) {
+        if let Some(spread) = &mut self.spread {
+            let now = net.now();
+            spread.choose(now, &self.engine, place, &mut net.packets_mut()[packet]);
+        }
     }
 
     /// The port is free: the highest priority first, and of one priority notices, then acknowledgements, then data.
@@ -420,21 +464,32 @@ impl Host {
             net.now(),
             open,
             net,
-            |net, segment| place_data(net, id, segment, traced),
-            |net, segment| place_planned(net, id, segment, traced),
+            |net, segment, place| (place_data(net, id, segment, traced), place),
+            |net, segment, place| (place_planned(net, id, segment, traced), place),
         );
+        if self.flags & SPREAD != 0
+            && let Some((packet, place)) = packet
+        {
+            self.choose_path(net, place, packet);
+        }
         // The last of a READ's responses lets go of the acknowledgement that waited behind it.
         self.settle(net, id);
         // Also where nothing may leave: what holds a packet back has named the instant at which it may.
         if let Some(at) = self.engine.next_wakeup() {
             net.wake_at(id, at);
         }
-        packet
+        packet.map(|(packet, _)| packet)
     }
 
-    /// Makes a packet of a segment that is no answer, for a NIC made of parts.
-    pub(crate) fn make_packet(&self, net: &mut Net, id: HostId, segment: &Segment) -> PacketId {
-        place_data(net, id, segment, self.traced())
+    /// Makes a packet of a segment of queue pair `qpn` that is no answer.
+    pub(crate) fn make_packet(&mut self, net: &mut Net, id: HostId, qpn: Qpn, segment: &Segment) -> PacketId {
+        let packet = place_data(net, id, segment, self.traced());
+        if self.flags & SPREAD != 0
+            && let Some(place) = self.engine.place_of(qpn)
+        {
+            self.choose_path(net, place, packet);
+        }
+        packet
     }
 
     /// A timer of the engine, or work that took time, is due.
@@ -453,11 +508,12 @@ impl Host {
                 Due::Resolve(token, resolution) => self.engine.resolve(now, token, resolution),
                 Due::Commit(offer, grant) if parts => self.ran(net, id, offer, &grant),
                 Due::Commit(offer, grant) => {
+                    let qpn = offer.qpn;
                     if let Some(segment) = self.engine.commit(now, offer, grant) {
                         // What acknowledges beyond a READ's response must not overtake it.
                         let response = segment.header.opcode.shape().has(Shape::RESPONSE);
                         let queue = if response { REPLIES } else { GRANTED };
-                        let packet = place_data(net, id, &segment, self.traced());
+                        let packet = self.make_packet(net, id, qpn, &segment);
                         self.wait(queue, packet);
                     }
                 }
@@ -507,8 +563,12 @@ impl Host {
         } else {
             (REPLIES, self.classes.ack.unwrap_or(segment.priority))
         };
+        let answered = spare.map(|answered| port_of(&net.packets()[answered]));
         let packet = place(net, spare, id, segment);
         net.packets_mut()[packet].priority = priority;
+        if let Some(spread) = &mut self.spread {
+            spread.set_answer(answered, &mut net.packets_mut()[packet]);
+        }
         if queue == REPLIES && self.has_parts() && self.follows_responses(net, packet) {
             return;
         }

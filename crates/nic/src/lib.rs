@@ -8,6 +8,7 @@
 //! | [`nics`] | the NICs of all hosts, driven by the fabric |
 //! | [`drain`] | a receive path slower than its link |
 //! | `order` | whether data arrive in the order in which they were sent |
+//! | [`spread`] | senders that choose a path for each packet |
 //! | [`path`] | how a queue pair's path names its peer |
 //! | [`arch`] | NICs that are made of parts, as data: presets such as `srnic` and `cx6`, and a user's own |
 //! | [`delay`] | how long deferred work takes: not at all (`ideal`), or at random (`delaying`) |
@@ -21,6 +22,7 @@ pub mod host;
 pub mod nics;
 mod order;
 pub mod path;
+pub mod spread;
 mod work;
 
 pub use arch::{ArchCounters, Architecture, CoreCounters};
@@ -29,3 +31,4 @@ pub use drain::DrainConfig;
 pub use host::{Classes, Host, HostCounters};
 pub use nics::{Application, Simulated};
 pub use path::Path;
+pub use spread::{Recycling, Spreading};

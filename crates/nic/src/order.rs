@@ -1,6 +1,5 @@
 //! Whether data arrive in the order in which they were sent (RFC 4737).
 
-use roci_fabric::packet::Packet;
 use roci_units::Psn;
 
 /// What has arrived of the data of each queue pair, by its place in the engine.
@@ -38,11 +37,10 @@ impl Order {
         self.seen[place] = Seen::nothing_of(flow);
     }
 
-    /// A packet with payload has arrived for the queue pair at `place`, whole and sent for the first time: it is reordered if one with a
+    /// A packet of `flow` with payload has arrived for the queue pair at `place`, whole and sent for the first time: it is reordered if one with a
     /// higher PSN came before it (Type-P-Reordered, §3.3).
-    pub(crate) fn arrived(&mut self, place: usize, packet: &Packet) {
-        let Some(seen) = self.seen.get_mut(place).filter(|seen| seen.flow == packet.flow) else { return };
-        let psn = packet.header.psn;
+    pub(crate) fn arrived(&mut self, place: usize, flow: u32, psn: Psn) {
+        let Some(seen) = self.seen.get_mut(place).filter(|seen| seen.flow == flow) else { return };
         if seen.next != NOTHING && psn.since(Psn::new(seen.next)) < 0 {
             seen.reordered = seen.reordered.saturating_add(1);
         } else {
@@ -59,24 +57,13 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roci_fabric::packet::HostId;
-    use roci_wire::Header;
-
-    /// A packet of `flow` with this PSN.
-    fn packet(flow: u32, psn: u32) -> Packet {
-        let mut header = Header::default();
-        header.psn = Psn::new(psn);
-        let mut packet = Packet::new(HostId(0), HostId(1), header);
-        packet.flow = flow;
-        packet
-    }
 
     /// How many of these PSNs, in the order of their arrival, are reordered.
     fn reordered(psns: &[u32]) -> u32 {
         let mut order = Order::default();
         order.begin(3, 7);
         for &psn in psns {
-            order.arrived(3, &packet(7, psn));
+            order.arrived(3, 7, Psn::new(psn));
         }
         order.reordered(3)
     }
@@ -95,12 +82,12 @@ mod tests {
     fn what_came_for_the_queue_pair_that_had_the_place_before_is_forgotten() {
         let mut order = Order::default();
         order.begin(0, 1);
-        order.arrived(0, &packet(1, 9));
-        order.arrived(0, &packet(1, 8));
+        order.arrived(0, 1, Psn::new(9));
+        order.arrived(0, 1, Psn::new(8));
         assert_eq!(order.reordered(0), 1);
         order.begin(0, 2);
-        order.arrived(0, &packet(2, 5));
-        order.arrived(0, &packet(1, 4));
+        order.arrived(0, 2, Psn::new(5));
+        order.arrived(0, 1, Psn::new(4));
         assert_eq!(order.reordered(0), 0);
     }
 }

@@ -65,7 +65,7 @@ fn segment_in_place(bencher: Bencher, flows: u32) {
     let mut engine = under_way(flows, QpConfig::default());
     bencher.counter(ItemsCount::new(ROUND)).bench_local(|| {
         for _ in 0..ROUND {
-            let take = |(): &mut (), segment: &Segment| _ = black_box(segment);
+            let take = |(): &mut (), segment: &Segment, _| _ = black_box(segment);
             engine.transmit_with(Instant::ZERO, 0xff, &mut (), take, take).unwrap();
         }
     });
@@ -103,7 +103,7 @@ fn segment_selective(bencher: Bencher, (recovery, flows): (Recovery, u32)) {
     bencher.counter(ItemsCount::new(round)).with_inputs(renew).bench_local_values(|()| {
         let engine = &mut *engine.borrow_mut();
         for _ in 0..round {
-            let take = |(): &mut (), segment: &Segment| _ = black_box(segment);
+            let take = |(): &mut (), segment: &Segment, _| _ = black_box(segment);
             engine.transmit_with(Instant::ZERO, 0xff, &mut (), take, take).unwrap();
         }
     });
@@ -144,7 +144,7 @@ fn segment_and_acknowledgement(bencher: Bencher, (recovery, flows): (Recovery, u
     let mut engine = under_way(flows, config);
     let mut reaction = Reaction::default();
     let mut step = move || {
-        let take = |(): &mut (), segment: &Segment| black_box(segment).header;
+        let take = |(): &mut (), segment: &Segment, _| black_box(segment).header;
         let sent = engine.transmit_with(Instant::ZERO, 0xff, &mut (), take, take).unwrap();
         if sent.psn.get() >= BEHIND {
             let psn = sent.psn.minus(BEHIND);

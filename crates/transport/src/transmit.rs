@@ -52,49 +52,52 @@ impl Engine {
     /// Takes the next packet whose priority is in `open_priorities` (bit p: priority p is not paused).
     #[inline]
     pub fn transmit_open(&mut self, now: Instant, open_priorities: u8) -> Option<Segment> {
-        let Some(place) = self.schedule.turn(open_priorities) else {
-            let place = self.turn_from_line(now, open_priorities)?;
-            return self.transmit_planned(now, open_priorities, place);
+        let Some(mut place) = self.schedule.turn(open_priorities) else {
+            let mut place = self.turn_from_line(now, open_priorities)?;
+            return self.transmit_planned(now, open_priorities, &mut place);
         };
         let Some(segment) = self.stream(now, place as usize) else {
-            return self.transmit_planned(now, open_priorities, place);
+            return self.transmit_planned(now, open_priorities, &mut place);
         };
         self.streamed(now, place as usize);
         Some(segment)
     }
 
-    /// The same, but hands the packet to `quick` or `take` with `world`, and gives back the answer. Whoever takes a segment
-    /// apart at once does well to do it there: the commonest one, which is for `quick`, is then never written to memory.
-    /// They do the same; a single function called at two places would stand apart from both.
+    /// The same, but hands the packet to `quick` or `take` with `world` and its queue pair's [place](Self::place_of), and gives
+    /// back the answer. Whoever takes a segment apart at once does well to do it there: the commonest one, which is for `quick`,
+    /// is then never written to memory. They do the same; a single function called at two places would stand apart from both.
     #[inline]
     pub fn transmit_with<W: ?Sized, R>(
         &mut self,
         now: Instant,
         open_priorities: u8,
         world: &mut W,
-        quick: impl FnOnce(&mut W, &Segment) -> R,
-        take: impl FnOnce(&mut W, &Segment) -> R,
+        quick: impl FnOnce(&mut W, &Segment, usize) -> R,
+        take: impl FnOnce(&mut W, &Segment, usize) -> R,
     ) -> Option<R> {
-        let Some(place) = self.schedule.turn(open_priorities) else {
-            let place = self.turn_from_line(now, open_priorities)?;
-            return self.transmit_planned(now, open_priorities, place).map(|segment| take(world, &segment));
+        let mut place = match self.schedule.turn(open_priorities) {
+            None => self.turn_from_line(now, open_priorities)?,
+            Some(place) => {
+                if let Some(segment) = self.stream(now, place as usize) {
+                    let answer = quick(world, &segment, place as usize);
+                    self.streamed(now, place as usize);
+                    return Some(answer);
+                }
+                place
+            }
         };
-        if let Some(segment) = self.stream(now, place as usize) {
-            let answer = quick(world, &segment);
-            self.streamed(now, place as usize);
-            return Some(answer);
-        }
-        self.transmit_planned(now, open_priorities, place).map(|segment| take(world, &segment))
+        let segment = self.transmit_planned(now, open_priorities, &mut place)?;
+        Some(take(world, &segment, place as usize))
     }
 
-    /// The long way: the turn is that of `place`, and then of others until one of them has something to send.
+    /// The long way: the turn is that of `place`, and then of others, which are put there, until one of them has something to send.
     #[inline(never)]
-    fn transmit_planned(&mut self, now: Instant, open_priorities: u8, mut place: u32) -> Option<Segment> {
+    fn transmit_planned(&mut self, now: Instant, open_priorities: u8, place: &mut u32) -> Option<Segment> {
         loop {
-            let slot = place as usize;
+            let slot = *place as usize;
             let mut plan = Plan::NONE;
             if !self.plan(now, slot, 1, &mut plan) {
-                self.schedule.remove(place);
+                self.schedule.remove(*place);
                 self.end_flight_turn(slot);
             } else if self.grants_at_once(slot) {
                 return self.send(now, slot, &plan, &Grant::Engine);
@@ -104,7 +107,7 @@ impl Engine {
                 self.relist(now, slot);
             }
             let turn = self.schedule.turn(open_priorities);
-            place = turn.or_else(|| self.turn_from_line(now, open_priorities))?;
+            *place = turn.or_else(|| self.turn_from_line(now, open_priorities))?;
         }
     }
 

@@ -125,7 +125,7 @@ pub static TOP: Section = section(
 );
 
 /// All of them, in the order of the guide.
-pub static SECTIONS: [&Section; 49] = [
+pub static SECTIONS: [&Section; 50] = [
     &TOP,
     &TOPOLOGY,
     &GRAPH,
@@ -146,6 +146,7 @@ pub static SECTIONS: [&Section; 49] = [
     &NIC,
     &NIC_ON,
     &TRANSPORT,
+    &PATHS,
     &TRANSPORT_ON,
     &LAYOUT,
     &CONTROL,

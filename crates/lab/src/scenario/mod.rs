@@ -47,6 +47,7 @@ mod networks;
 pub mod nic;
 mod notes;
 pub mod overrides;
+mod paths;
 mod presets;
 mod priorities;
 pub(crate) mod program;
@@ -170,9 +171,14 @@ impl Scenario {
     /// and programs may set. Elsewhere they keep their order.
     pub fn may_reorder(&self) -> bool {
         let mut controls = self.controls.iter().chain([&self.transport.control]);
-        self.switch.routing != Balancing::Hash
+        self.spreads()
             || !self.faults.is_none()
             || controls.any(|control| control.is_granted() || control.is_program())
+    }
+
+    /// Whether packets of a flow take different paths: switches choose anew, or senders do.
+    pub(crate) fn spreads(&self) -> bool {
+        self.switch.routing != Balancing::Hash || self.transport.paths.is_some()
     }
 
     /// Reads the scenario that `source` holds.

@@ -2,7 +2,7 @@
 
 use super::reach::Reach;
 use super::read::Table;
-use super::{Control, Scenario, Source, Switch, cores, ets, fast, fill, networks, presets, together};
+use super::{Control, Scenario, Source, Switch, cores, ets, fast, fill, networks, paths, presets, together};
 use crate::traffic::spec::{Op, Traffic};
 
 /// What reading found out and a scenario does not keep.
@@ -90,6 +90,7 @@ pub(super) fn gather(scenario: &Scenario, found: Found<'_>) -> Vec<String> {
     of_tables
         .chain(together::notes(switch, transport, nic, around, used()))
         .chain(together::idle_routing(switch, graph, !faults.is_none()))
+        .chain(paths::notes(switch, transport, graph))
         .chain(together::unheld_reads(transport, reads))
         .chain(presets::outgrown(used(), &scenario.topology, |control| networks::fastest(scenario, control)))
         .chain(fast.note(&transport.control, controls))

@@ -14,7 +14,7 @@ use roci_wire::Layout;
 const SERVICES: [(&str, Service); 2] = [("RC", Service::Rc), ("UC", Service::Uc)];
 
 /// Keys that are about answers and repetition.
-const OF_ANSWERS: [&str; 9] = [
+const OF_ANSWERS: [&str; 10] = [
     "recovery",
     "retry",
     "rnr_retry",
@@ -24,6 +24,7 @@ const OF_ANSWERS: [&str; 9] = [
     "max_in_flight",
     "bitmaps",
     "initial_window",
+    "paths",
 ];
 
 /// The key `service`; with an unreliable connection nothing is said that it has not.

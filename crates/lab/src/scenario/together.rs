@@ -192,7 +192,7 @@ fn of_law(
 }
 
 /// What `switch.routing` is called.
-const fn routing_of(switch: &Switch) -> &'static str {
+pub(super) const fn routing_of(switch: &Switch) -> &'static str {
     match switch.routing {
         Balancing::Hash => "ecmp",
         Balancing::InTurn => "spray",

@@ -3,6 +3,7 @@
 use super::devices;
 use super::fill::Network;
 use super::keys;
+use super::paths;
 use super::program::{Costs, Loaded, PROGRAM, REFUSED, sends};
 use super::reach::Product;
 use super::read::Table;
@@ -11,6 +12,7 @@ use super::source::{Located, Origin, ScenarioError, Source, listed, nearest};
 use super::tree::{Entry, Kind, Node};
 use crate::traffic::spec::ControlIndex;
 use roci_control::{Context, Law, Scope, SettingError, Value};
+use roci_nic::Spreading;
 use roci_transport::{BITMAP_PACKETS, BITMAP_PACKETS_MAX, Recovery, Service};
 use roci_units::{BitsPerSec, Bytes, Instant, Ratio, Span};
 use roci_wire::Layout;
@@ -88,6 +90,8 @@ pub struct Transport {
     pub bitmaps: u32,
     /// The first congestion window of recoveries that have one, in packets; at least 1.
     pub initial_window: u16,
+    /// How each packet chooses among equal paths; `None`: as all of its queue pair.
+    pub paths: Option<Spreading>,
     /// The congestion control.
     pub control: Control,
 }
@@ -117,6 +121,7 @@ impl Default for Transport {
             max_in_flight: 0,
             bitmaps: u32::MAX,
             initial_window: 10,
+            paths: None,
             control: Control::default(),
         }
     }
@@ -259,6 +264,7 @@ impl Transport {
                 .number("initial_window", 1..=2048)?
                 .and_then(|number| u16::try_from(number).ok())
                 .unwrap_or(default.initial_window),
+            paths: paths::read(table, recovery)?,
             control,
         })
     }

@@ -41,6 +41,9 @@ pub(super) fn fabric(
         keys.push(rkey);
         let mut host = host(scenario, name, engine, Random::new(seed, DELAY_STREAMS + number));
         host.set_traced(traced);
+        if let Some(how) = scenario.transport.paths {
+            host.spread(how, Random::new(seed, SPREAD_STREAMS + number));
+        }
         hosts.push(host);
     }
     let config = config(scenario, seed);
@@ -140,6 +143,7 @@ const MADE_UP: u64 = 8;
 /// Streams of chance of hosts: the seeds of their engines, and the delays of their NICs.
 const HOST_STREAMS: u64 = 0;
 const DELAY_STREAMS: u64 = 1 << 32;
+const SPREAD_STREAMS: u64 = 1 << 33;
 
 /// Which law a flow runs, among those of its engine: none is 0, the common one 1, then those of single flows.
 pub(super) fn law_index(control: Option<ControlIndex>) -> u16 {

@@ -341,7 +341,7 @@ impl Driver {
         let known = Change { peer: Some(dst_qpn), ..Change::default() };
         hosts[at(src)].engine.modify_qp(now, src_qpn, &known).expect("a peer may be named in any state");
         for (host, qpn) in [(src, src_qpn), (dst, dst_qpn)] {
-            hosts[at(host)].begin_order(qpn);
+            hosts[at(host)].begin(qpn);
         }
         (src_qpn, dst_qpn, psn)
     }

@@ -5,7 +5,6 @@ use crate::results::Op;
 use crate::scenario::Scenario;
 use crate::traffic::rpc::Rpc;
 use crate::traffic::{Job, Traffic};
-use roci_fabric::Balancing;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
 use roci_rpc::{REQUEST_HEADER, RETURN_HEADER};
@@ -210,7 +209,7 @@ impl<'a> Paths<'a> {
     }
 
     fn sprayed(&self) -> bool {
-        self.scenario.switch.routing != Balancing::Hash
+        self.scenario.spreads()
     }
 
     /// The octets of a frame, preamble and gap included.

@@ -22,6 +22,7 @@ mod priorities;
 mod receiving;
 mod registers;
 mod routing;
+mod spread;
 #[path = "../support/mod.rs"]
 mod support;
 mod thresholds;

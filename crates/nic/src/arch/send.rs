@@ -342,7 +342,7 @@ impl Host {
                 words: segment.packet_words(number),
                 ..*segment
             };
-            let packet = self.make_packet(net, id, &one);
+            let packet = self.make_packet(net, id, qpn, &one);
             let Some((machine, agenda)) = self.machine() else { return };
             *machine.ahead_of(segment.priority) += u64::from(header.payload);
             let inline = !response && u64::from(segment.length) <= machine.arch.send.inline.0;

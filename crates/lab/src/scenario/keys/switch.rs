@@ -17,7 +17,7 @@ pub static SWITCH: Section = Section {
             "routing",
             "`\"ecmp\"`, `\"spray\"`, `\"adaptive\"` or `\"flowlet\"`",
             "`\"ecmp\"`",
-            "How a path is chosen among those of equal cost: by a hash of the flow's addresses and of a UDP port that the seed, the flow's `[[traffic]]` table and its place there decide, whatever else flows; anew for each packet, by taking equal ports in turn, each round from one at random (`\"spray\"`), or the port that will have sent what waits the soonest (`\"adaptive\"`: SONiC's `packet-quality`); or anew for each flowlet, by the loads of the ports (`\"flowlet\"`: `flowlet-quality`). See [below](#routing). Packets that are sprayed, by turns or by load, overtake each other: `recovery = \"go-back-n\"` sends all behind a gap again, `\"irn\"` and `\"srnic\"` each packet that is overtaken, `\"sack\"` few, `\"ndp\"` and law `homa` none.",
+            "How a path is chosen among those of equal cost: by a hash of the flow's addresses and of a UDP port that the seed, the flow's `[[traffic]]` table and its place there decide, whatever else flows, or that packets choose (`transport.paths`); anew for each packet, by taking equal ports in turn, each round from one at random (`\"spray\"`), or the port that will have sent what waits the soonest (`\"adaptive\"`: SONiC's `packet-quality`); or anew for each flowlet, by the loads of the ports (`\"flowlet\"`: `flowlet-quality`). See [below](#routing). Packets that are sprayed, by turns or by load, overtake each other: `recovery = \"go-back-n\"` sends all behind a gap again, `\"irn\"` and `\"srnic\"` each packet that is overtaken, `\"sack\"` few, `\"ndp\"` and law `homa` none.",
         ),
         key(
             "flowlet_gap",

@@ -88,6 +88,14 @@ pub static TRANSPORT: Section = section(
             "The first congestion window of `reno`, `newreno` and `sack`, in packets.",
         ),
         key(
+            "paths",
+            "`\"flow\"`, `\"ops\"`, `\"reps\"` or a table",
+            "`\"flow\"`",
+            "Who chooses among equal paths where `switch.routing` is `\"ecmp\"`, by the UDP source port that switches hash: a queue pair has one port for all its \
+             packets (`\"flow\"`), each packet takes one at random (`\"ops\"`, oblivious packet spraying), or one again whose packet was \
+             acknowledged without a mark (`\"reps\"`). See [below](#transportpaths).",
+        ),
+        key(
             "control",
             "the name of a law, or a table",
             "`{ law = \"ndp\" }` with that `recovery`, `{ law = \"dctcp\", preset = \"sigcomm10\" }` with `\"srnic\"`, else `{ law = \"dcqcn\", preset = \"sigcomm15\" }`",
@@ -98,6 +106,32 @@ pub static TRANSPORT: Section = section(
             "a list of tables",
             "none; `control = \"none\"` for `scale_up` of `kind = \"rails\"`",
             "Congestion control on single networks of hosts with several NICs.",
+        ),
+    ],
+);
+
+/// Senders that choose paths.
+pub static PATHS: Section = section(
+    "transport.paths",
+    &[
+        key("by", "`\"ops\"` or `\"reps\"`", "required", "How a packet chooses its port."),
+        key(
+            "entropies",
+            "a whole number, 1 to 16384",
+            "`16384`",
+            "How many ports there are to choose from: what UEC calls the number of entropy values.",
+        ),
+        key(
+            "explore",
+            "a whole number, 0 to 65535",
+            "`16`",
+            "With `\"reps\"`: packets of a queue pair that take a port at random at its beginning, and again after a `freeze`.",
+        ),
+        key(
+            "freeze",
+            "a time",
+            "`\"10ms\"`",
+            "With `\"reps\"`: how long after a timeout a queue pair takes no ports but those that it knows; `\"0s\"`: it never does so.",
         ),
     ],
 );
