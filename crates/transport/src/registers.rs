@@ -5,7 +5,7 @@ use crate::laws::Laws;
 use crate::qp::{Qp, Standing};
 use crate::queue::NONE;
 use roci_control::program::Fault;
-use roci_control::{Context, Law, Outcome, Place, Programmed, Sample, SettingError, Value};
+use roci_control::{Context, Credit, Law, Outcome, Place, Programmed, Sample, SettingError, Value};
 use roci_units::{Instant, Qpn};
 
 impl Engine {
@@ -23,7 +23,7 @@ impl Engine {
     }
 
     /// Writes a register of a queue pair's law. A parameter is written for this queue pair alone, which from then on
-    /// runs a law of its own; where the law limits the port, for the port. [`law_mut`](Self::law_mut) writes it for all.
+    /// runs a law of its own; where the law limits the port, for the port. [`set_parameter`](Self::set_parameter) writes it for all.
     ///
     /// # Errors
     /// [`SettingError`] from the law, or `None` where there is no such queue pair, or no room for another law.
@@ -46,6 +46,9 @@ impl Engine {
         };
         let law = &mut laws[usize::from(state.law)];
         let parameter = law.registers().iter().any(|it| it.name == register && it.place == Place::Law);
+        if parameter {
+            law.sample(&mut state.context, &credit, now);
+        }
         if parameter && state.law == shared && state.port().is_none() {
             let number = u16::try_from(laws.len()).map_err(|_| None)?;
             let mut own = laws[usize::from(shared)].apart(shared);
@@ -63,6 +66,26 @@ impl Engine {
         }
         self.arm(now, slot);
         Ok(())
+    }
+
+    /// Writes a parameter of a law for all that run it, but for those with a law [of their own](Self::control_set). What counts by itself
+    /// as time goes by, as DCQCN's alpha, is brought to `now` by the old value first, whether or not anybody looked at it meanwhile.
+    ///
+    /// # Errors
+    /// [`SettingError`] from the law, or `None` where there is no such law.
+    pub fn set_parameter(
+        &mut self,
+        law: u16,
+        register: &str,
+        text: &str,
+        now: Instant,
+    ) -> Result<(), Option<SettingError>> {
+        let Laws { laws, states, .. } = &mut self.laws;
+        let shared = laws.get_mut(usize::from(law)).ok_or(None)?;
+        for state in states.iter_mut().filter(|state| state.law == law) {
+            shared.sample(&mut state.context, &Credit::FREE, now);
+        }
+        shared.set(register, text).map_err(Some)
     }
 
     /// Whether a queue pair runs a law of its own, since something was [written](Self::control_set) for it alone.

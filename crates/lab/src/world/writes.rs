@@ -82,7 +82,7 @@ impl Simulation<'_> {
         {
             return self.replace_programs(now, write, image);
         }
-        let laws = self.set_parameter(write);
+        let laws = self.set_parameter(now, write);
         let flows = self.flows_meant(write);
         let (mut taken, mut fallen, mut lacking, mut elsewhere) = (laws, Vec::new(), Vec::new(), Vec::new());
         for flow in &flows {
@@ -152,7 +152,7 @@ impl Simulation<'_> {
     }
 
     /// Sets the parameter of this name of laws at hosts, unless the write is for one flow. Gives how many laws took it.
-    fn set_parameter(&mut self, write: &RegisterWrite) -> usize {
+    fn set_parameter(&mut self, now: Instant, write: &RegisterWrite) -> usize {
         if write.flow.is_some() {
             return 0;
         }
@@ -160,11 +160,14 @@ impl Simulation<'_> {
         let mut taken = 0;
         for host in &mut self.fabric.nics.hosts {
             for number in 0u16.. {
-                let Some(law) = host.engine.law_mut(number) else { break };
+                if host.engine.law_mut(number).is_none() {
+                    break;
+                }
                 if is_meant(number) {
                     // Laws without such a parameter are not meant; that some law has it was checked when the
                     // scenario was read.
-                    taken += usize::from(law.set(&write.register.value, &write.text.value).is_ok());
+                    let (register, text) = (&write.register.value, &write.text.value);
+                    taken += usize::from(host.engine.set_parameter(number, register, text, now).is_ok());
                 }
             }
         }

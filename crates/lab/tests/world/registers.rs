@@ -178,3 +178,18 @@ fn programs_of_networks_are_replaced_with_all_and_by_flow_but_not_with_a_table()
         assert_eq!(results.flows.iter().map(replaced).collect::<Vec<_>>(), expected, "{of}");
     }
 }
+
+#[test]
+fn what_a_write_does_is_the_same_whether_or_not_flows_are_sampled() {
+    // Alpha decays by itself. It goes by the old g until the write, also where nobody looked at it meanwhile.
+    for at in ["flow = \"0.0\", ", "traffic = \"storage\", ", ""] {
+        let at = format!(
+            "[[at]]\ntime = \"1.3ms\"\n{}set = {{ \"transport.control.g\" = \"1/2\" }}\n",
+            at.replace(", ", "\n")
+        );
+        let seldom = pairs_with("", &at, &[("measure.sample", "0s")]);
+        let often = pairs_with("", &at, &[("measure.sample", "1us")]);
+        assert_eq!(times(&seldom), times(&often), "{at}");
+        assert_ne!(times(&seldom), times(&pairs("", "")), "it does something: {at}");
+    }
+}
