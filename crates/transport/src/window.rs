@@ -29,7 +29,7 @@ pub struct Binding {
     pub length: u64,
     /// What peers may do there. Local rights have no meaning.
     pub access: Access,
-    /// Whether peers name the first octet by 0, and not by its address.
+    /// Whether peers name the first octet by 0, and not by its address; windows of type 2 alone may be named so (IBTA Vol 1 o10-36.2.2).
     pub is_zero_based: bool,
 }
 
@@ -44,6 +44,8 @@ pub enum BindError {
     Bound,
     /// A window of type 2 was to be bound to nothing.
     Empty,
+    /// A window of type 1 was to be named from zero on.
+    ZeroBased,
     /// No region has this key, or it was invalidated.
     Region,
     /// No windows may be bound to the region, or what peers may change there we may not ourselves.
@@ -156,6 +158,9 @@ impl Windows {
         }
         if window.kind == WindowKind::Type2 && window.is_valid {
             return Err(BindError::Bound);
+        }
+        if window.kind == WindowKind::Type1 && binding.is_zero_based {
+            return Err(BindError::ZeroBased);
         }
         let Some(beyond_first) = binding.length.checked_sub(1) else {
             if window.kind == WindowKind::Type2 {

@@ -39,7 +39,9 @@ pub(crate) unsafe extern "C" fn dealloc_mw(mw: *mut abi::Mw) -> c_int {
 
 /// A window of type 1 has another key after each binding, which the program finds in it as soon as this is posted.
 pub(crate) unsafe extern "C" fn bind_mw(qp: *mut abi::Qp, mw: *mut abi::Mw, bind: *mut abi::MwBind) -> c_int {
-    if (*mw).kind != mw_type::TYPE_1 {
+    // Those from zero on are of type 2.
+    let is_zero_based = (*bind).bind_info.mw_access_flags & abi::access::ZERO_BASED != 0;
+    if (*mw).kind != mw_type::TYPE_1 || is_zero_based {
         return libc::EINVAL;
     }
     let rkey = (*mw).rkey & !0xff | (*mw).rkey.wrapping_add(1) & 0xff;

@@ -132,7 +132,9 @@ fn a_window_of_type_1_has_another_key_with_each_binding_and_keeps_its_region() {
     assert_eq!(it.bind(2, abi::MwBindInfo { length: 0, ..it.info() }), 0);
     assert_eq!(it.ended(), (2, wc::SUCCESS, wc::BIND_MW));
     assert_eq!(it.written(key, 1000), wc::REM_ACCESS_ERR);
-    // One of type 2 is not bound so, nor one of type 1 by a request.
+    // One of type 2 is not bound so, nor one of type 1 by a request, or from zero on.
+    let mw_access_flags = access::REMOTE_WRITE | access::ZERO_BASED;
+    assert_eq!(it.bind(3, abi::MwBindInfo { mw_access_flags, ..it.info() }), libc::EINVAL);
     assert_eq!(it.post_bind(3, key, it.info()), libc::EINVAL);
     it.close();
 }

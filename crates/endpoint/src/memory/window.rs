@@ -80,7 +80,7 @@ impl WindowTarget {
         Self { handle: None, address: 0, length: 0, access: Access::NONE, is_zero_based: false }
     }
 
-    /// Has peers name the first octet by 0, and those behind it by what follows.
+    /// Has peers name the first octet by 0, and those behind it by what follows. Windows of type 2 alone are bound so.
     #[must_use]
     pub fn zero_based(mut self) -> Self {
         self.is_zero_based = true;

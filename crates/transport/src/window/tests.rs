@@ -128,6 +128,14 @@ fn a_window_from_zero_on_leads_to_its_place_in_the_region() {
         assert_eq!(check(&regions, QP, key, at, 1), Err(AccessError::Bounds));
     }
     assert_eq!(regions.behind_window(key), Some((region, 0x1010)));
+    // Of type 2 alone, and of type 1 not even bound to nothing.
+    let first = regions.allocate_window(PD, WindowKind::Type1).unwrap();
+    regions.bind(PD, QP.1, &binding(first, region)).unwrap();
+    for length in [0x20, 0] {
+        let from_zero = Binding { is_zero_based: true, length, ..binding(first | 1, region) };
+        assert_eq!(regions.bind(PD, QP.1, &from_zero), Err(BindError::ZeroBased));
+    }
+    assert_eq!(check(&regions, QP, first, 0x1010, 1), Ok(()), "it is as it was");
 }
 
 #[test]
