@@ -76,13 +76,21 @@ impl Engine {
     ) -> Result<(), NakCode> {
         let profile = self.profile(slot);
         let mtu = u32::from(profile.mtu);
+        let Course { start, number, .. } = self.qps[slot].responder.course();
+        // Each packet was placed within the buffer, but only now is it known that they are as many as it holds.
+        // A peer may send more packets than any buffer holds, each of which named a place within it.
+        let length = u64::from(at.wrapping_sub(start)) * u64::from(mtu) + u64::from(payload);
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        let recv = self.qps[slot].responder.recv;
+        let fits = write || recv == NONE || length <= self.recvs.get(recv).request.length;
+        // A message that ends with an error takes no key away.
         if let Tail::Invalidate(key) = tail
+            && fits
             && self.invalidate_for(slot, key).is_err()
         {
             return Err(NakCode::RemoteAccessError);
         }
         let Qp { common, responder, .. } = &mut self.qps[slot];
-        let Course { start, number, .. } = responder.course();
         responder.begin_message(at.wrapping_add(1));
         responder.msn = (responder.msn + 1) & 0x00ff_ffff;
         let consumes = !write || matches!(tail, Tail::Immediate(_));
@@ -100,18 +108,13 @@ impl Engine {
         responder.set_course(Course { number, ..responder.course() });
         let request = self.recvs.get(recv).request;
         self.recvs.remove(recv);
-        // Each packet was placed within the buffer, but only now is it known that they are as many as it holds.
-        // A peer may send more packets than any buffer holds, each of which named a place within it.
-        let length = u64::from(at.wrapping_sub(start)) * u64::from(mtu) + u64::from(payload);
-        let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let fits = write || length <= request.length;
         let completion = Completion {
             id: request.id,
             qpn: common.qpn,
             kind: if write { CompletionKind::RecvWrite } else { CompletionKind::Recv },
             status: if fits { Status::Success } else { Status::LocalLengthError },
             length: if fits { length } else { request.length },
-            tail,
+            tail: if fits { tail } else { Tail::Plain },
             solicited,
             original: 0,
             source: None,

@@ -433,15 +433,17 @@ fn an_acknowledgement_of_read_responses_is_refused_and_does_no_harm() {
 }
 
 #[test]
-fn selective_repeat_never_tells_of_more_octets_than_the_buffer_has() {
-    let (mut engine, _) = engine(Recovery::Irn);
+fn selective_repeat_never_tells_of_more_octets_than_the_buffer_has_nor_takes_a_key_away_for_them() {
+    let (mut engine, key) = engine(Recovery::Irn);
     let qpn = Qpn::new(2);
     engine.post_recv(qpn, RecvRequest { id: 1, address: 0, length: 2 * MTU, lkey: 0 }).unwrap();
     let mut reaction = Reaction::default();
     for n in 0..10 {
-        let opcode = [Opcode::SEND_FIRST, Opcode::SEND_MIDDLE, Opcode::SEND_LAST][(n + 7) as usize / 8];
+        let opcode =
+            [Opcode::SEND_FIRST, Opcode::SEND_MIDDLE, Opcode::SEND_LAST_INVALIDATE][(n + 7) as usize / 8];
         let mut header = Header::new(opcode, qpn, Psn::new(n));
         header.payload = 1024;
+        header.set_immediate(key);
         // All of them say that they are the first packet's octets.
         header.set_send_position(SendPosition { ssn: 0, offset: 0 });
         let arrival = Arrival::new(&header, 0);
@@ -450,6 +452,8 @@ fn selective_repeat_never_tells_of_more_octets_than_the_buffer_has() {
     }
     let completion = engine.poll_completion().unwrap();
     assert_eq!((completion.status, completion.length), (Status::LocalLengthError, 2 * MTU));
+    assert_eq!(completion.tail, Tail::Plain);
+    assert_eq!(engine.invalidate(Pd(0), key), Ok(()), "it is valid still");
     assert_eq!(engine.query(qpn).unwrap().state, QpState::Error);
     let reply = reaction.reply.unwrap().header;
     assert_eq!(reply.psn, Psn::new(9), "the message is not acknowledged");
