@@ -207,7 +207,9 @@ impl QueuePair {
     /// [`QueuePairError`]; the queue pair is then as it was.
     pub fn connect(&self, peer: QpInfo) -> Result<(), QueuePairError> {
         self.ready_to_receive(peer, &Change::default())?;
-        self.modify(&Change { transition: Some(Transition::Send), ..Change::default() })
+        // After a reset it would go on from where it was, and peers are told by `info` that it begins anew.
+        let send_psn = Some(self.info.psn);
+        self.modify(&Change { send_psn, transition: Some(Transition::Send), ..Change::default() })
     }
 
     /// To RTR only, with further changes of attributes: for who is told some of them by the peer, as connection

@@ -302,6 +302,24 @@ fn a_datagram_queue_pair_that_has_failed_is_led_back_without_a_peer() {
 }
 
 #[test]
+fn a_connection_that_has_failed_is_made_again_between_the_same_queue_pairs() {
+    let Pair { a, b, .. } = in_memory(7, |qp| qp);
+    for octet in 0..3 {
+        a.qp.post_send(SendWr::write_inline(&[octet; 8], b.open.remote())).unwrap();
+        assert!(a.done().is_ok());
+        a.qp.post_send(SendWr::write_inline(&[9; 8], b.own.remote())).unwrap();
+        assert_eq!(a.wait().status, Status::RemoteAccessError);
+        for qp in [&a.qp, &b.qp] {
+            for way in [Transition::Reset, Transition::Initialize] {
+                qp.modify(&Change { transition: Some(way), ..Change::default() }).unwrap();
+            }
+        }
+        a.qp.connect(b.qp.info()).unwrap();
+        b.qp.connect(a.qp.info()).unwrap();
+    }
+}
+
+#[test]
 fn an_atomic_sees_what_was_written_before_it_in_the_same_run() {
     let Pair { a, b, .. } = over_udp("127.0.0.1", |qp| qp);
     // A WRITE of twelve octets and an atomic are packets of one length, which travel together.
