@@ -68,7 +68,7 @@ impl Device {
         let mut cells = Vec::new();
         for number in 0..config.shards {
             let io = attach(address, &config).map_err(|error| named(address, error))?;
-            let core = Core::new(io.as_ref(), &config, seed, table.clone(), clock);
+            let core = Core::new(io.as_ref(), &config, seed, (table.clone(), number), clock);
             cells.push(Arc::new(Cell::new(number, Shard { io, core }, table.clone(), clock)?));
         }
         let mtu = active_mtu(address, &config);

@@ -125,7 +125,7 @@ impl Core {
                 let is_bound = self.engine.bind(pd, qpn, &binding).is_ok();
                 if is_bound && self.table.shards() > 1 && self.engine.regions().is_shared_window(binding.key)
                 {
-                    self.table.push(Change::Bind(pd, binding));
+                    self.table.tell_others(self.number, Change::Bind(pd, binding));
                 }
                 is_bound
             }

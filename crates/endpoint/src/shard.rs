@@ -236,6 +236,8 @@ pub(crate) struct Core {
     /// Those that are gone, whose places others may have.
     pub(crate) shared_vacant: Vec<Srq>,
     pub(crate) table: Arc<Table>,
+    /// Its number there.
+    pub(crate) number: usize,
 }
 
 /// An acknowledgement waits no longer for a later one of its queue pair, which makes it superfluous.
@@ -262,6 +264,7 @@ impl Shard {
         if now >= clock::END {
             core.expire(now);
         }
+        let turn = core.turn();
         let arrived = io.receive(&mut |arrived| core.arrived(now, arrived)).unwrap_or(0);
         core.counters.runs += arrived as u64;
         core.counters.overflowed = io.overflowed();
@@ -270,6 +273,7 @@ impl Shard {
             core.engine.wake(now);
         }
         core.settle(now);
+        drop(turn);
         let sent = self.send(now);
         if arrived > 0 && !self.core.greetings.is_empty() {
             self.core.greet();
@@ -291,6 +295,7 @@ impl Shard {
     pub(crate) fn send(&mut self, now: Instant) -> bool {
         let Self { io, core } = self;
         core.company.leaves();
+        let _turn = core.turn();
         let before = core.batch.passed();
         core.fill(now, io.as_mut());
         core.emit(io.as_mut());
@@ -483,8 +488,9 @@ impl Core {
             let sent = matches!(work.owner, Owner::Send(_));
             if let Tail::Invalidate(key) = completion.tail
                 && self.table.shards() > 1
+                && self.engine.regions().behind_window(key).is_none()
             {
-                self.table.push(Change::Invalidate(entry.pd, key));
+                self.table.tell_others(self.number, Change::Invalidate(entry.pd, key));
             }
             if completion.status == Status::Success && !work.signaled {
                 continue;

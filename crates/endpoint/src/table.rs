@@ -8,7 +8,7 @@ use crate::shard::Core;
 use roci_transport::{Binding, Pd, RegisterError, WindowKind};
 use roci_units::Qpn;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Where the key of a new region is told.
@@ -37,6 +37,22 @@ pub(crate) struct Table {
     end: AtomicU64,
     /// How many of them each shard has applied.
     applied: Vec<AtomicU64>,
+    /// Whether each shard is at its turn.
+    turns: Vec<Arc<AtomicBool>>,
+}
+
+/// The time in which a shard of several places what has arrived, or sends what peers READ, by keys as it knows them. In it the shard waits
+/// for no other, so that others may wait for its end.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Turn(Option<Arc<AtomicBool>>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(turn) = &self.0 {
+            turn.store(false, Ordering::Release);
+        }
+    }
 }
 
 impl Table {
@@ -45,6 +61,26 @@ impl Table {
             changes: Mutex::default(),
             end: AtomicU64::new(0),
             applied: (0..shards).map(|_| AtomicU64::new(0)).collect(),
+            turns: (0..shards).map(|_| Arc::default()).collect(),
+        }
+    }
+
+    /// Begins a turn. What the others changed before is to be applied next: a change that is made from now on waits for its end.
+    fn begin(&self, shard: usize) -> Turn {
+        let turn = (self.shards() > 1).then(|| self.turns[shard].clone());
+        turn.iter().for_each(|turn| turn.store(true, Ordering::SeqCst));
+        Turn(turn)
+    }
+
+    /// Makes a change that shard number `shard` has applied already, and which all others know when this returns: none of them has
+    /// anything under way that it looked up before.
+    pub(crate) fn tell_others(&self, shard: usize, change: Change) {
+        self.push(change);
+        let end = self.end.load(Ordering::SeqCst);
+        for (other, turn) in self.turns.iter().enumerate().filter(|(other, _)| *other != shard) {
+            while turn.load(Ordering::SeqCst) && self.applied[other].load(Ordering::SeqCst) < end {
+                std::thread::yield_now();
+            }
         }
     }
 
@@ -88,6 +124,17 @@ impl Table {
 }
 
 impl Core {
+    /// Begins a turn, with all changes applied. A device of one shard has no turns.
+    #[inline]
+    pub(crate) fn turn(&mut self) -> Turn {
+        let turn = self.table.begin(self.number);
+        if turn.0.is_some() {
+            let table = self.table.clone();
+            table.catch_up(self.number, self);
+        }
+        turn
+    }
+
     fn apply(&mut self, change: Change) {
         match change {
             Change::Register(pd, memory, told) => {
@@ -126,9 +173,58 @@ impl Core {
                 let _ = self.engine.deallocate_window(key);
             }
             Change::Bind(pd, binding) => {
-                // The region or the window may be gone since.
-                let _ = self.engine.bind(pd, Qpn::new(0), &binding);
+                // The region or the window may be gone since, or another one. A former key of the window does not fit then either.
+                if self.engine.bind(pd, Qpn::new(0), &binding).is_err() {
+                    let _ = self.engine.bind(pd, Qpn::new(0), &Binding { length: 0, ..binding });
+                }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Device, DeviceConfig, Progress};
+    use roci_transport::{Access, WindowKind};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn who_tells_others_of_a_change_waits_for_those_at_their_turn() {
+        let table = Table::new(2);
+        let turn = table.begin(1);
+        let (tell, told) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                table.tell_others(0, Change::Deregister(1));
+                tell.send(()).unwrap();
+            });
+            assert!(told.recv_timeout(Duration::from_millis(50)).is_err(), "it looked keys up before");
+            drop(turn);
+            assert!(told.recv_timeout(Duration::from_secs(20)).is_ok());
+        });
+        // Not for oneself, nor for one that knows.
+        let _own = table.begin(0);
+        let _other = table.begin(1);
+        table.applied[1].store(2, Ordering::SeqCst);
+        table.tell_others(0, Change::Deregister(2));
+    }
+
+    #[test]
+    fn a_window_that_cannot_be_bound_on_another_shard_has_no_former_key_there() {
+        let config = DeviceConfig { shards: 2, progress: Progress::Caller, ..DeviceConfig::default() };
+        let device = Device::open_with("127.0.4.72".parse().unwrap(), config).unwrap();
+        let pd = device.alloc_pd();
+        let region = pd.reg_mr(vec![0; 64], Access::LOCAL_WRITE | Access::BIND).unwrap();
+        let window = pd.alloc_mw(WindowKind::Type1).unwrap();
+        let (address, access) = (region.addr(), Access::REMOTE_READ);
+        let (key, region) = (window.rkey(), region.rkey());
+        let binding = Binding { key, region, address, length: 64, access, is_zero_based: false };
+        let core = &mut device.inner.cells[1].lock().core;
+        core.apply(Change::Bind(pd.pd, binding));
+        assert!(core.engine.regions().has_windows(region));
+        core.apply(Change::Bind(pd.pd, Binding { key: key | 1, region: region ^ 1, ..binding }));
+        assert!(!core.engine.regions().has_windows(region));
     }
 }

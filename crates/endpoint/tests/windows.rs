@@ -299,6 +299,10 @@ fn what_cannot_be_bound_or_invalidated_ends_with_an_error_and_its_queue_pair_wit
     let (Pair { a: _a, b, .. }, window, region, _) = bound(WindowKind::Type2, ALL);
     let again = SendWr::bind(&window, 1, WindowTarget::new(&region, .., ALL));
     assert_eq!(status(&b, again), Status::MemoryWindowBindError);
+    // One of type 1 from zero on.
+    let (Pair { a: _a, b, .. }, window, region, _) = bound(WindowKind::Type1, ALL);
+    let from_zero = SendWr::bind(&window, 1, WindowTarget::new(&region, .., ALL).zero_based());
+    assert_eq!(status(&b, from_zero), Status::MemoryWindowBindError);
 }
 
 #[test]
@@ -336,13 +340,47 @@ fn datagrams_go_with_no_windows_and_unreliable_connections_do() {
     assert_eq!(octets[1997..2001], [9; 4]);
 }
 
+/// A device of two shards.
+fn two_shards(address: &str) -> Device {
+    let config = DeviceConfig { shards: 2, ..DeviceConfig::default() };
+    Device::open_with(address.parse().unwrap(), config).unwrap()
+}
+
+#[test]
+fn no_shard_writes_by_a_key_of_type_1_that_another_has_taken_away_nor_refuses_one_that_it_gave() {
+    let (near, far) = [(); 2].map(|()| two_shards("127.0.4.73")).into();
+    for _ in 0..20 {
+        let pair = connect(&near, &far, |qp| qp);
+        let others = another(&pair);
+        assert_ne!(others[1].shard(), pair.b.qp.shard());
+        let region = pair.b.pd.reg_mr(vec![9; 1 << 20], Access::LOCAL_WRITE | Access::BIND).unwrap();
+        let window = pair.b.pd.alloc_mw(WindowKind::Type1).unwrap();
+        for octet in 0..3u8 {
+            let rkey = window.rkey() | u32::from(octet);
+            let target = WindowTarget::new(&region, .., Access::REMOTE_WRITE);
+            assert_eq!(status(&pair.b, SendWr::bind(&window, rkey, target)), Status::Success);
+            let there = RemoteMemory { address: region.addr(), rkey };
+            others[0].post_send(SendWr::write_inline(&[octet], there)).unwrap();
+            assert_eq!(pair.a.wait().status, Status::Success);
+        }
+        let source = pair.a.own.buffer(..).unwrap().freeze();
+        let there = RemoteMemory { address: region.addr(), rkey: window.rkey() | 2 };
+        for _ in 0..4 {
+            others[0].post_send(SendWr::write(source.clone(), there)).unwrap();
+        }
+        let unbinds = SendWr::bind(&window, 0, WindowTarget::nothing());
+        assert_eq!(status(&pair.b, unbinds), Status::Success);
+        let [mut now, mut later] = [(); 2].map(|()| vec![0; 1 << 20]);
+        region.read(0, &mut now).unwrap();
+        assert!(pair.b.cq.wait(Duration::from_millis(2)).is_err());
+        region.read(0, &mut later).unwrap();
+        assert!(now == later);
+    }
+}
+
 #[test]
 fn a_window_of_type_1_serves_queue_pairs_of_all_shards() {
-    let open = || {
-        let config = DeviceConfig { shards: 2, ..DeviceConfig::default() };
-        Device::open_with("127.0.4.71".parse().unwrap(), config).unwrap()
-    };
-    let (near, far) = (open(), open());
+    let (near, far) = [(); 2].map(|()| two_shards("127.0.4.71")).into();
     let pair = connect(&near, &far, |qp| qp);
     let others = another(&pair);
     assert_ne!(others[1].shard(), pair.b.qp.shard());

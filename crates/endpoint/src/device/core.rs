@@ -39,7 +39,7 @@ impl Core {
         io: &dyn PacketIo,
         config: &DeviceConfig,
         seed: u64,
-        table: Arc<Table>,
+        (table, number): (Arc<Table>, usize),
         clock: Clock,
     ) -> Self {
         let mut engine = Engine::new(EngineConfig {
@@ -109,6 +109,7 @@ impl Core {
             shared_numbers: Vec::new(),
             shared_vacant: Vec::new(),
             table,
+            number,
         }
     }
 }
