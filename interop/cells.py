@@ -39,7 +39,7 @@ TESTS = ["verify", "write-bw", "send-bw", "read-bw", "atomic-bw", "write-lat", "
 TESTS += ["write-bw-q4", "write-bw-b", "send-bw-b", "write-bw-cm", "send-bw-cm", "rping"]
 UNRELIABLE = ["write-bw-uc", "send-bw-uc", "write-lat-uc", "send-lat-uc"]
 OF_C = [f"c-{test}" for test in ["write-bw", "send-bw", "read-bw", "atomic-bw", "send-lat", "send-lat-ud", "write-bw-cm", "rping"]]
-OF_C += ["c-ucmatose", "c-udaddy", "c-rc-pingpong", "c-ud-pingpong", "c-uc-pingpong", "c-write-bw-uc", "c-send-lat-uc"]
+OF_C += ["c-ucmatose", "c-udaddy", "c-rc-pingpong", "c-ud-pingpong", "c-uc-pingpong", "c-write-bw-uc", "c-send-lat-uc", "c-windows"]
 """Programs of the distribution at both ends, over our library at ours."""
 WAYS = ["to-guest", "from-guest"]
 
@@ -78,6 +78,8 @@ CI = [
     "6.12/v4/1500/c-write-bw-uc/from-guest",
     "6.1/v4/1500/write-bw-uc/from-guest",
     "6.12/v6/1500/send-lat-uc/to-guest",
+    "6.1/v4/1500/c-windows/from-guest",
+    "6.12/v6/1500/c-windows/to-guest",
 ]
 
 

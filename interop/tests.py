@@ -11,6 +11,8 @@ import guest as guests
 PROGRAMS = [["--workspace", "--example", "verify"], ["--workspace", "--bin", "roci"], ["--workspace", "--lib"]]
 """What cargo is to build; of the whole workspace, as its tests are built, so that nothing is built twice."""
 
+HERE = pathlib.Path(__file__).parent
+
 LIMIT = 90
 """Seconds after which a cell has failed."""
 
@@ -27,8 +29,8 @@ class Bench:
     def __init__(self, network, guest, binaries, logs):
         self.network, self.guest, self.binaries, self.logs = network, guest, binaries, logs
         self.mtu = None
-        program = (pathlib.Path(__file__).parent / "verify.py").read_text()
-        guest.must(f"cat >/tmp/verify.py <<'end of file'\n{program}end of file\n")
+        for name in ["verify.py", "windows.py"]:
+            guest.must(f"cat >/tmp/{name} <<'end of file'\n{(HERE / name).read_text()}end of file\n")
         # What arrives goes through a device of its own, so that faults can meet it as well.
         guest.must(
             "modprobe ifb numifbs=1; modprobe act_mirred; ip link set ifb0 up; "
@@ -201,6 +203,20 @@ def pingpong(kind):
     return run
 
 
+def windows(bench, cell):
+    """Memory windows of the end that requests go to: bound, used, ended, and misused."""
+    ours, theirs = ("use", "own") if cell.direction == "to-guest" else ("own", "use")
+    here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
+    met = guests.OURS[4]
+    # pyverbs is the system's, and no other interpreter's.
+    words = ["/usr/bin/python3", "-B", HERE / "windows.py", "roci0", here, "-", cell.path_mtu, ours, "listen"]
+    process = bench.ours(cell, *bench.preloaded(cell, *words))
+    listens(process, VERIFY_PORT)
+    script = f"python3 /tmp/windows.py rxe0 {there} {met} {cell.path_mtu} {theirs}"
+    well, remark, heard, said = bench.both(cell, process, bench.guest.start(script, LIMIT))
+    return well, last(heard if ours == "use" else said) if well else remark
+
+
 GAVE_UP = "completion with status 5, 2 to go"
 """What the guest's program says when its kernel has ended a READ without its data, and has flushed the two atomics behind it."""
 
@@ -313,6 +329,7 @@ TESTS = {
     "c-rping": ping("c"),
     "c-ucmatose": example("ucmatose", "-c", 4, "-C", 20),
     "c-udaddy": example("udaddy", "-c", 4, "-C", 20),
+    "c-windows": windows,
     "c-rc-pingpong": pingpong("rc"),
     "c-ud-pingpong": pingpong("ud"),
     "c-uc-pingpong": pingpong("uc"),

@@ -36,20 +36,24 @@ def octets_of(address):
 
 
 class End:
-    def __init__(self, local):
-        self.context = Context(name="rxe0")
+    def __init__(self, local, device="rxe0"):
+        self.context = Context(name=device)
         self.gid = next(index for index in range(16) if self.octets(index) == octets_of(local))
         self.pd = PD(self.context)
         self.cq = CQ(self.context, 64)
         rights = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE
-        rights |= e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_REMOTE_ATOMIC
-        self.mr = MR(self.pd, COUNTERS + 4096, rights)
+        self.rights = rights | e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_REMOTE_ATOMIC
+        self.mr = MR(self.pd, COUNTERS + 4096, self.rights)
         self.mr.write(bytes(4096), 4096, COUNTERS)
+        self.qp = self.queue_pair()
+
+    def queue_pair(self):
         cap = QPCap(max_send_wr=16, max_recv_wr=16, max_send_sge=1, max_recv_sge=1)
-        self.qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap))
+        qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap))
         attributes = QPAttr(port_num=1)
-        attributes.qp_access_flags = rights
-        self.qp.to_init(attributes)
+        attributes.qp_access_flags = self.rights
+        qp.to_init(attributes)
+        return qp
 
     def octets(self, index):
         return octets_of(str(self.context.query_gid(1, index)))
