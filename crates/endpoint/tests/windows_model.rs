@@ -16,10 +16,11 @@ use std::collections::BTreeMap;
 const SIZE: usize = 240;
 /// The domain of each queue pair, and domain and rights of each region.
 const QPS: [usize; 3] = [0, 0, 1];
-const REGIONS: [(usize, Access); 4] = [
+const REGIONS: [(usize, Access); 5] = [
     (0, Access::LOCAL_WRITE.union(Access::BIND)),
     (0, Access::ALL.union(Access::BIND)),
     (0, Access::BIND),
+    (0, Access::ALL),
     (1, Access::LOCAL_WRITE.union(Access::BIND)),
 ];
 const WINDOWS_MAX: usize = 4;
@@ -256,10 +257,14 @@ impl World {
         region
     }
 
-    /// A key that there is or was, a late one rather than an early one; now and then one that nearly is.
+    /// A key that there is or was, a late one rather than an early one, or a region's; now and then one that nearly is.
     fn key(&self, draw: usize) -> u32 {
         let key = self.keys[self.keys.len() - 1 - draw % 7 % self.keys.len()];
-        if draw >= 56 { key ^ 1 << (draw % 8 * 4) } else { key }
+        match draw {
+            56.. => key ^ 1 << (draw % 8 * 4),
+            44.. => self.regions[draw % REGIONS.len()].rkey(),
+            _ => key,
+        }
     }
 
     /// A queue pair whose request was refused is led back, and so is its peer.
