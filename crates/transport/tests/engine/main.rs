@@ -30,3 +30,4 @@ mod retries;
 mod scripts;
 mod unreliable;
 mod wander;
+mod windows;
