@@ -57,6 +57,8 @@ def matrix():
                 yield Cell(kernel, ip, 1500, test, way)
         for fault, ip, way in itertools.product(FAULTS, [4, 6], WAYS):
             yield Cell(kernel, ip, 1500, "verify", way, fault)
+        for fault, way in itertools.product(["loss", "duplication"], WAYS):
+            yield Cell(kernel, 4, 1500, "c-windows", way, fault)
 
 
 CI = [
