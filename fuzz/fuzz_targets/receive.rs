@@ -1,5 +1,5 @@
 //! Arbitrary packets at a live endpoint, from its peer and from strangers, with a right ICRC and without: nothing panics,
-//! each packet is counted once, and memory to which nobody was given rights is as it was.
+//! each packet is counted once, and memory to which nobody was given rights is as it was, around memory windows too.
 //!
 //! The input is a list of packets: an octet that chooses who sends what to whom, and what the headers take. Keys, numbers
 //! and sequences that no fuzzer guesses are filled in.
@@ -7,7 +7,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use roci_endpoint::{
-    Access, Backend, Device, DeviceConfig, MemoryRegion, MemoryWire, Progress, QueuePair, RecvWr, SendWr,
+    Access, Backend, Device, DeviceConfig, MemoryRegion, MemoryWire, Progress, QueuePair, RecvWr,
+    RemoteMemory, SendWr, WindowKind, WindowTarget,
 };
 use roci_wire::{Aeth, AtomicEth, Deth, Flags, Header, Ip, Opcode, Reth, Transport};
 use std::net::{IpAddr, Ipv6Addr};
@@ -45,20 +46,27 @@ fn open(wire: &MemoryWire, address: Ipv6Addr) -> Device {
     Device::open_with(address.into(), config).expect("the configuration is right")
 }
 
-/// Some header to `qp`, near to what it expects.
-fn header(input: &mut Input<'_>, qp: &QueuePair, regions: [&MemoryRegion; 3]) -> Header {
+/// The octets that are written by nobody but through a window, and those to which that is bound.
+const WINDOW: std::ops::Range<usize> = 1024..1536;
+
+/// Some header to `qp`, near to what it expects, at one of these places.
+fn header(input: &mut Input<'_>, qp: &QueuePair, places: &[RemoteMemory]) -> Header {
     let status = qp.query().expect("it lives");
     let base = if input.octet() & 1 == 0 { status.receive_psn } else { status.send_psn };
     let psn = base.plus(u32::from(input.octet())).minus(8);
     let mut header = Header::new(Opcode(input.octet()), qp.qp_num(), psn);
     header.flags = Flags(input.octet());
     let choice = input.octet();
-    let region = regions[usize::from(choice) % 3];
-    let rkey = if choice & 0x80 == 0 { region.rkey() } else { input.word() };
+    let place = places[usize::from(choice) % places.len()];
+    let rkey = if choice & 0x80 == 0 { place.rkey } else { input.word() };
     let va =
-        region.addr().wrapping_add(u64::from(input.octet())).wrapping_sub(16) & !u64::from(choice >> 4 & 7);
+        place.address.wrapping_add(u64::from(input.octet())).wrapping_sub(16) & !u64::from(choice >> 4 & 7);
     match choice >> 2 & 3 {
-        0 => header.set_reth(Reth { va, rkey, length: input.word() >> (input.octet() % 32) }),
+        0 => {
+            header.set_reth(Reth { va, rkey, length: input.word() >> (input.octet() % 32) });
+            // The key that a SEND wants invalidated.
+            header.set_immediate(rkey);
+        }
         1 => header.set_atomic(AtomicEth { va, rkey, swap_or_add: 1, compare: 0 }),
         2 => header.set_aeth(Aeth { syndrome: input.octet(), msn: input.word() }),
         _ => header.set_deth(Deth { q_key: Q_KEY + u32::from(input.octet() & 1), source_qpn: qp.qp_num() }),
@@ -82,6 +90,28 @@ fuzz_target!(|data: &[u8]| {
     let closed = pd.reg_mr(vec![0x5a; SIZE], Access::LOCAL_WRITE).expect("memory");
     let foreign = other.reg_mr(vec![0x5a; SIZE], Access::ALL).expect("memory");
     let landing = pd.reg_mr(vec![0; SIZE], Access::LOCAL_WRITE).expect("memory");
+    let shut = pd.reg_mr(vec![0x5a; SIZE], Access::LOCAL_WRITE | Access::BIND).expect("memory");
+    let spare = pd.create_qp(&cq, &cq).build().expect("a queue pair");
+    spare.connect(far.info()).expect("INIT");
+    let windows = [WindowKind::Type2, WindowKind::Type1, WindowKind::Type2]
+        .map(|kind| pd.alloc_mw(kind).expect("there is room"));
+    let targets = [
+        WindowTarget::new(&shut, WINDOW, Access::ALL).zero_based(),
+        WindowTarget::new(&shut, 2048..2560, Access::REMOTE_READ),
+        WindowTarget::new(&shut, 3072..3584, Access::ALL),
+    ];
+    for ((by, window), target) in [&qp, &qp, &spare].into_iter().zip(&windows).zip(targets) {
+        by.post_send(SendWr::bind(window, window.rkey(), target)).expect("there is room");
+        assert!(cq.poll().is_some_and(|it| it.is_ok()), "nothing is under way, and it is bound at once");
+    }
+    let mut places = [&open, &closed, &foreign, &shut].map(MemoryRegion::remote).to_vec();
+    let named = [0, shut.addr() + 2048, shut.addr() + 3072];
+    places.extend(
+        named
+            .iter()
+            .zip(&windows)
+            .map(|(address, window)| RemoteMemory { address: *address, rkey: window.rkey() }),
+    );
     for (slot, to) in [&qp, &qp, &datagrams, &datagrams].into_iter().enumerate() {
         let buffer = landing.buffer(slot * 1024..(slot + 1) * 1024).expect("it is free");
         to.post_recv(RecvWr::new(buffer)).expect("there is room");
@@ -97,7 +127,7 @@ fuzz_target!(|data: &[u8]| {
         let source = if choice & 1 == 0 { PEER } else { STRANGER };
         let to = if choice & 2 == 0 { &qp } else { &datagrams };
         let mut octets = if choice & 4 == 0 {
-            let mut header = header(&mut input, to, [&open, &closed, &foreign]);
+            let mut header = header(&mut input, to, &places);
             let length = usize::from(choice >> 4) * 9;
             let payload = input.octets(length);
             header.payload = u16::try_from(payload.len()).unwrap_or(0);
@@ -133,9 +163,12 @@ fuzz_target!(|data: &[u8]| {
     let counted = here.counters();
     assert_eq!(counted.received - before, sent, "each is counted once: {counted:?}");
     assert!(counted.malformed + counted.corrupt + counted.stray + counted.refused <= counted.received);
-    for region in [&closed, &foreign] {
+    for region in [&closed, &foreign, &shut] {
         let mut memory = [0; SIZE];
         region.read(0, &mut memory).expect("it is there");
+        if region.rkey() == shut.rkey() {
+            memory[WINDOW].fill(0x5a);
+        }
         assert!(memory.iter().all(|octet| *octet == 0x5a), "memory without rights was written");
     }
 });
