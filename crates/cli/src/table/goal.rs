@@ -230,6 +230,7 @@ mod tests {
             algorithm: Some(Algorithm::Ring),
             group: 0,
             ranks: 2,
+            root: None,
             size: 1_000_000,
             parts: (1, 1),
             first: (0, 0),

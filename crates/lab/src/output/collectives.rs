@@ -11,6 +11,7 @@ pub(crate) struct CollectiveRecord<'a> {
     name: &'a str,
     operation: &'static str,
     algorithm: &'static str,
+    root: Option<u32>,
     ranks: u32,
     bytes: u64,
     channels: u32,
@@ -38,6 +39,7 @@ impl<'a> CollectiveRecord<'a> {
             name: &results.traffic[it.table].name,
             operation: it.operation.name(),
             algorithm: it.algorithm.name(),
+            root: it.root,
             ranks: it.ranks,
             bytes: it.bytes,
             channels: it.channels,
@@ -115,7 +117,7 @@ mod tests {
         let results = with_collective();
         let record = serde_json::to_value(CollectiveRecord::new(&results.collectives[0], &results)).unwrap();
         let expected = serde_json::json!({
-            "name": "0", "operation": "all-reduce", "algorithm": "ring", "ranks": 4, "bytes": 1_000_000,
+            "name": "0", "operation": "all-reduce", "algorithm": "ring", "root": null, "ranks": 4, "bytes": 1_000_000,
             "channels": 1, "chunks": 2, "iterations": 3, "completed": 2, "failed": true,
             "time_mean_s": 1e-4, "time_min_s": 1e-4, "time_max_s": 1e-4,
             "algbw_bps": 80e9, "busbw_bps": 120e9, "ideal_s": 8e-5, "over_ideal": 1.25,

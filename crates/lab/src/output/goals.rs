@@ -163,7 +163,7 @@ pub fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
 }
 
 const JOINT_HEADER: &str = "goal,collective,label,operation,algorithm,group,ranks,bytes,channels,chunks,first_begin_s,last_begin_s,first_end_s,last_end_s,\
-                            time_s,algbw_bps,busbw_bps,ideal_s,over_ideal";
+                            time_s,algbw_bps,busbw_bps,ideal_s,over_ideal,root";
 
 /// Writes the collectives of all schedules of `results`.
 ///
@@ -197,7 +197,7 @@ pub fn write_joint(out: &mut impl Write, results: &Results) -> io::Result<()> {
             for figure in figures {
                 write!(out, ",{}", figure.map_or_else(String::new, |figure| figure.to_string()))?;
             }
-            writeln!(out)?;
+            writeln!(out, ",{}", it.root.map_or_else(String::new, |root| root.to_string()))?;
         }
     }
     Ok(())
@@ -243,6 +243,7 @@ pub fn write_critical(out: &mut impl Write, results: &Results) -> io::Result<()>
 mod tests {
     use super::super::test_results::{with_goal, with_joint};
     use super::*;
+    use crate::traffic::Operation;
 
     #[test]
     fn each_rank_has_a_line_with_as_many_fields_as_there_are_columns() {
@@ -293,9 +294,16 @@ mod tests {
         assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
         assert_eq!(rows[1][..8], ["0", "0", "", "all-reduce", "ring", "0", "4", "1000000"]);
         assert_eq!(rows[1][8..15], ["2", "4", "0.00001", "0.00004", "0.00005", "0.00014", "0.0001"]);
-        assert_eq!(rows[1][15..], ["80000000000", "120000000000", "0.00008", "1.25"]);
+        assert_eq!(rows[1][15..], ["80000000000", "120000000000", "0.00008", "1.25", ""]);
         assert_eq!(rows[2][10..17], ["0.00013", "0.00013", "", "", "", "", ""]);
         assert_eq!(rows[3][3..8], ["all-reduce", "", "", "1", "1000000"]);
+        let mut rooted = results.clone();
+        (rooted.goals[0].joint[0].operation, rooted.goals[0].joint[0].root) = (Operation::Reduce, Some(3));
+        let mut csv = Vec::new();
+        write_joint(&mut csv, &rooted).unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        let roots: Vec<_> = csv.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
+        assert_eq!(roots, ["root", "3", "", ""]);
         let record = serde_json::to_value(GoalRecord::new(&results.goals[0], &results)).unwrap();
         let expected = serde_json::json!([
             {

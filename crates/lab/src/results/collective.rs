@@ -15,6 +15,8 @@ pub struct CollectiveResult {
     pub algorithm: Algorithm,
     /// How many ranks take part.
     pub ranks: u32,
+    /// Of an operation that has one, the root.
+    pub root: Option<u32>,
     /// Octets of each rank's data.
     pub bytes: u64,
     /// Parallel copies.
@@ -118,6 +120,7 @@ mod tests {
             operation,
             algorithm: Algorithm::Ring,
             ranks: 4,
+            root: None,
             bytes: 1_000_000,
             channels: 1,
             chunks: 1,

@@ -40,6 +40,8 @@ pub struct JointResult {
     pub group: u32,
     /// How many ranks take part.
     pub ranks: u32,
+    /// Of an operation that has one, the root's place in its group.
+    pub root: Option<u32>,
     /// Octets of each rank's data.
     pub size: u64,
     /// Its channels and the chunks of each; 1 where a rank does it by itself.

@@ -94,6 +94,7 @@ impl Collectives {
                 operation: spec.operation,
                 algorithm: spec.algorithm,
                 ranks: group.course.schedule().ranks(),
+                root: spec.operation.has_root().then_some(spec.root),
                 bytes: spec.size.0,
                 channels: spec.channels,
                 chunks: spec.chunks,

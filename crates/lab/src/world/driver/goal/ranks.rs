@@ -567,6 +567,7 @@ impl Ranks {
             algorithm: self.spec.way(number).map(|(_, way)| way.algorithm()),
             group: it.group,
             ranks: u32::try_from(groups[it.group as usize].ranks.len()).unwrap_or(u32::MAX),
+            root: it.operation.has_root().then_some(it.root),
             size: it.size,
             parts: self.spec.way(number).map_or((1, 1), |(_, way)| {
                 let one = way.of_size(it.size);
