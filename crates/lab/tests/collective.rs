@@ -458,3 +458,113 @@ fn a_server_may_be_as_large_as_a_network_whose_chain_is_long() {
     let time = time_of(&results);
     assert!(least > 2.0 * 2999.0 * LATENCY && time >= least && time < 1.1 * least, "{time} and {least}");
 }
+
+/// An all-to-all of what each of `rows` says.
+fn of_matrix(rows: &[Vec<u64>], rest: &str) -> String {
+    format!("operation = \"all-to-all\"\nmatrix = {rows:?}\n{rest}\n")
+}
+
+/// `flows.csv`.
+fn flows_csv(results: &Results) -> String {
+    let mut csv = Vec::new();
+    roci_lab::output::flows::write(&mut csv, results).expect("memory can be written");
+    String::from_utf8(csv).expect("it is text")
+}
+
+#[test]
+fn a_matrix_of_equal_amounts_is_an_even_all_to_all() {
+    for rest in [
+        "",
+        "chunks = 2\nchannels = 3\niterations = 2",
+        "algorithm = \"pxn\"\nranks_per_server = 2\nchunks = 4",
+    ] {
+        let even = unpaced(&format!("operation = \"all-to-all\"\nsize = {}\n{rest}\n", 6 * 12_000), 6);
+        let same = unpaced(&of_matrix(&vec![vec![12_000; 6]; 6], rest), 6);
+        assert_eq!(flows_csv(&even), flows_csv(&same), "{rest}");
+        let (even, same) = (only(&even), only(&same));
+        assert_eq!((even.bytes, &even.iterations), (same.bytes, &same.iterations), "{rest}");
+        // That of receivers counts as well.
+        assert!(same.ideal >= even.ideal && same.iterations[0].time() >= same.ideal.unwrap(), "{rest}");
+        assert!((even.bus_bps(1e-6) / same.bus_bps(1e-6) - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn ranks_receive_what_the_columns_of_a_matrix_say_and_nothing_is_sent_where_it_says_zero() {
+    let rows: Vec<Vec<u64>> = vec![
+        vec![7, 30_000, 0, 1, 100_000],
+        vec![0, 0, 0, 0, 0],
+        vec![500, 0, 0, 70_001, 64],
+        vec![0, 9_000, 0, 3, 8],
+        vec![20_000, 20_000, 20_000, 20_000, 0],
+    ];
+    for placement in ["listed", "random"] {
+        let results = unpaced(&of_matrix(&rows, &format!("placement = \"{placement}\"\niterations = 3")), 5);
+        time_of(&results);
+        let pairs = (0..5).flat_map(|from| (0..5).map(move |to| (from, to))).filter(|(from, to)| from != to);
+        let mut some: Vec<u64> =
+            pairs.map(|(from, to)| 3 * rows[from][to]).filter(|octets| *octets > 0).collect();
+        let mut flows: Vec<u64> = results.flows.iter().map(|flow| flow.delivered).collect();
+        if placement == "listed" {
+            for host in 0..5u16 {
+                let came = results.flows.iter().filter(|flow| flow.dst == host);
+                let column = (0..5)
+                    .filter(|from| *from != usize::from(host))
+                    .map(|from| 3 * rows[from][usize::from(host)]);
+                assert_eq!(came.map(|flow| flow.delivered).sum::<u64>(), column.sum::<u64>(), "h{host}");
+            }
+        }
+        some.sort_unstable();
+        flows.sort_unstable();
+        assert_eq!(flows, some, "{placement}");
+    }
+}
+
+#[test]
+fn all_of_a_hot_expert_comes_by_its_one_link() {
+    // Five packets of each of four ranks for the fifth.
+    let packets = 5;
+    let octets = packets * 4096;
+    let rows: Vec<Vec<u64>> =
+        (0..5).map(|from| (0..5).map(|to| if from != 3 && to == 3 { octets } else { 0 }).collect()).collect();
+    let results = unpaced(&of_matrix(&rows, ""), 5);
+    // At 100 Gb/s an octet is 80 ps. The first packet of a message has a RETH, the last its immediate, and all have 82 octets around their payload.
+    let around = 20 + 18 + 20 + 8 + 12 + 4;
+    let first = (4096 + around + 16) * 80 + 1_000_000;
+    let all = 4 * (octets + packets * around + 16 + 4) * 80;
+    let least = Span::from_ps(first + all + 1_000_000);
+    let one = only(&results);
+    assert_eq!((one.iterations[0].time(), one.ideal), (least, Some(least)));
+    // What it receives, over that.
+    let bus = one.bus_bps(least.as_secs_f64());
+    assert!((bus / (4.0 * octets as f64 * 8.0 / least.as_secs_f64()) - 1.0).abs() < 1e-12, "{bus}");
+    assert_eq!((one.bytes, one.busiest), (4 * octets, Some(4 * octets)));
+}
+
+#[test]
+fn tokens_of_a_skew_are_drawn_by_the_seed_and_those_of_servers_go_over_rails() {
+    let lines = "operation = \"all-to-all\"\nsize = \"256KB\"\nskew = 1.2\ntokens = 64\n";
+    let text = of(6, lines, "");
+    let none = [("transport.control", "none")];
+    let [one, again, other] = [1, 1, 2].map(|seed| with_seed(seed, &text, &none));
+    assert_eq!(flows_csv(&one), flows_csv(&again));
+    assert_ne!(only(&one).busiest, only(&other).busiest);
+    let sent: u64 = one.flows.iter().map(|flow| flow.bytes).sum();
+    assert!(sent < 6 * 256_000 && sent > 3 * 256_000, "{sent}: some tokens stay where they are");
+    let rails = |set: &[(&str, &str)]| {
+        let text = format!(
+            "start_jitter = \"0s\"\n[topology]\nkind = \"rails\"\nservers = 3\ngpus = 4\nspines = 1\nrate = \"100Gb/s\"\ndelay = \"1us\"\n\
+             scale_up = \"3.6Tb/s\"\nscale_up_delay = \"100ns\"\n[transport]\ncontrol = \"none\"\n[[traffic]]\nkind = \"collective\"\n{lines}"
+        );
+        let results = run(&text, set);
+        let time = time_of(&results);
+        let one = only(&results);
+        assert!(one.over_ideal(time).unwrap() >= 1.0, "{set:?}");
+        (one.algorithm.name(), one.busiest, time)
+    };
+    let direct = rails(&[("traffic.0.algorithm", "direct"), ("traffic.0.ranks_per_server", "1")]);
+    let over_rails = rails(&[("traffic.0.algorithm", "pxn")]);
+    assert_eq!(direct.1, over_rails.1, "they are drawn alike");
+    assert!(over_rails.2 < direct.2, "one spine for four NICs of a leaf: {direct:?} {over_rails:?}");
+    assert_eq!(rails(&[("traffic.0.algorithm", "auto")]), over_rails);
+}

@@ -323,6 +323,105 @@ fn a_collective_of_a_schedule_takes_as_long_as_one_of_its_own() {
     }
 }
 
+/// What each of eight ranks has for each: most for rank 2, nothing for some, and one that sends to nobody.
+fn uneven(from: u32, to: u32) -> u64 {
+    match (from, to) {
+        (5, _) => 0,
+        (_, 2) => 900_001,
+        _ if (from + to).is_multiple_of(3) => 0,
+        _ => 10_000 * u64::from(1 + from) + u64::from(to),
+    }
+}
+
+#[test]
+fn an_all_to_all_of_which_each_rank_has_a_list_takes_as_long_as_that_of_a_matrix() {
+    let star = "[topology]\nkind = \"star\"\nhosts = 8\nrate = \"100Gb/s\"\ndelay = \"1us\"\n";
+    let rails = "[topology]\nkind = \"rails\"\nservers = 2\ngpus = 4\nspines = 0\nrate = \"400Gb/s\"\ndelay = \"500ns\"\n\
+                 scale_up = \"3.6Tb/s\"\n";
+    let rows = |between: &str, unit: &str| -> Vec<String> {
+        let row = |from: u32| {
+            (0..8).map(|to| format!("{}{unit}", uneven(from, to))).collect::<Vec<_>>().join(between)
+        };
+        (0..8).map(row).collect()
+    };
+    let blocks: String = (0..)
+        .zip(rows(" ", "b"))
+        .map(|(rank, row)| format!("rank {rank} {{\nx: all-to-all {row}\n}}\n"))
+        .collect();
+    // Files are there for as long as the tests.
+    let schedule: &'static str = Box::leak(format!("num_ranks 8\n{blocks}").into_boxed_str());
+    let matrix: &'static str = Box::leak(rows(",", "").join("\n").into_boxed_str());
+    let files: &'static [_] = Box::leak(Box::new([("it.goal", schedule), ("it.csv", matrix)]));
+    for (network, rest) in [
+        (star, "algorithm = \"direct\"\nchunks = 1"),
+        (star, "algorithm = \"direct\"\nchunks = 3\nchannels = 2"),
+        (rails, "algorithm = \"pxn\"\nchunks = 1"),
+        (rails, "algorithm = \"pxn\"\nchunks = 2\nchannels = 3"),
+    ] {
+        let run = |traffic: &str| {
+            let text = format!(
+                "start_jitter = \"0s\"\n{network}[switch]\nbuffer = \"64MB\"\n[nic]\nmtu = 4096\n[transport]\ncontrol = \"none\"\n[[traffic]]\n\
+                 {rest}\n{traffic}"
+            );
+            let source = Source::new("here.toml", &text, &[]).with_files(files);
+            let scenario = Scenario::read(source).unwrap_or_else(|error| panic!("{error}"));
+            SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let of_schedule = run("kind = \"goal\"\nfile = \"it.goal\"\neager = \"1GiB\"\n");
+        let own = run("kind = \"collective\"\noperation = \"all-to-all\"\nmatrix = \"it.csv\"\n");
+        let (it, own) = (only(&of_schedule).joint[0], &own.collectives[0]);
+        let iteration = own.iterations[0];
+        assert_eq!((it.times.last_begin, it.times.last_end), (iteration.start, iteration.end), "{rest}");
+        assert_eq!((it.ideal, it.times.first_end), (own.ideal, iteration.first_end), "{rest}");
+        assert_eq!((it.size, it.busiest), (own.bytes, own.busiest), "{rest}");
+        let seconds = iteration.time().as_secs_f64();
+        assert_eq!(it.bus_bps().map(|bps| (bps / own.bus_bps(seconds) - 1.0).abs() < 1e-9), Some(true));
+        // Rank 2 receives the most, all but its own and that of the one that sends nothing.
+        assert_eq!((it.busiest, it.size), (Some(6 * 900_001), 7 * 900_001));
+        assert!(
+            it.over_ideal().is_some_and(|over| (1.0..1.1).contains(&over)),
+            "{rest}: {:?}",
+            it.over_ideal()
+        );
+        let path = only(&of_schedule).path.as_ref().expect("it is done");
+        assert!(path.links.iter().all(|link| link.ideal <= link.to.since(link.from)), "{path:?}");
+        let did = of_schedule.goals[0].schedule.words(5, 0);
+        assert_eq!(did, "x: all-to-all 0b 0b 0b 0b 0b 0b 0b 0b");
+        // By way of others what is for another rail is sent twice.
+        if rest.contains("direct") {
+            for (rank, of) in (0..).zip(&only(&of_schedule).ranks) {
+                let others = (0..8).filter(|other| *other != rank);
+                let sent: u64 = others.clone().map(|to| uneven(rank, to)).sum();
+                let received: u64 = others.map(|from| uneven(from, rank)).sum();
+                assert_eq!((of.sent_bytes, of.received_bytes), (sent, received), "rank {rank}");
+            }
+        }
+    }
+}
+
+#[test]
+fn queue_pairs_that_carry_nothing_are_no_flows() {
+    // Of eight octets there are two channels of four, and between two of three ranks nothing goes.
+    let few = "num_ranks 3\n\
+               rank 0 {\na: all-reduce 8b\nb: all-to-all 0b 70b 0b\nb requires a\n}\n\
+               rank 1 {\na: all-reduce 8b\nb: all-to-all 0b 0b 0b\nb requires a\n}\n\
+               rank 2 {\na: all-reduce 8b\nb: all-to-all 9b 0b 5b\nb requires a\n}\n";
+    let files: &'static [_] =
+        Box::leak(Box::new([("few.goal", &*Box::leak(few.to_owned().into_boxed_str()))]));
+    let text = of("few.goal", "") + "channels = 4\n";
+    let source = Source::new("here.toml", &text, &[]).with_files(files);
+    let scenario = Scenario::read(source).unwrap_or_else(|error| panic!("{error}"));
+    let results =
+        SimulatedWorld.run(&scenario, 1, None, &mut |_| Go::On).unwrap_or_else(|error| panic!("{error}"));
+    let flows: Vec<_> = results.flows.iter().map(|flow| (flow.bytes, flow.status)).collect();
+    // Two rings of three shards, of which each octet goes twice in each half.
+    let octets = |flows: &[(u64, FlowStatus)]| flows.iter().map(|(bytes, _)| bytes).sum::<u64>();
+    assert_eq!((flows.len(), octets(&flows[..6])), (2 * 3 + 4 * 2, 2 * 2 * 8), "{flows:?}");
+    assert_eq!(octets(&flows[6..]), 70 + 9, "{flows:?}");
+    assert!(flows.iter().all(|(_, status)| *status == FlowStatus::OK));
+    assert_eq!(only(&results).joint[1].times.done, 3);
+}
+
 #[test]
 fn what_holds_up_the_end_of_a_collective_shows_though_that_takes_less_than_the_whole() {
     let times = |file| {

@@ -232,6 +232,7 @@ mod tests {
             ranks: 2,
             root: None,
             size: 1_000_000,
+            busiest: None,
             parts: (1, 1),
             first: (0, 0),
             times,

@@ -226,7 +226,7 @@ pub fn write_critical(out: &mut impl Write, results: &Results) -> io::Result<()>
                 link.to_rank
             )?;
             let label = quoted(goal.label(link.rank, link.operation));
-            write!(out, "{},{label},{}", link.operation, link.does)?;
+            write!(out, "{},{label},{}", link.operation, goal.schedule.said(link.rank, link.does))?;
             let flow = link.line.and_then(|line| results.flows.get(table.flows.start + line as usize));
             let flow = flow.map_or_else(String::new, |flow| quoted(&flow.name.to_string()).into_owned());
             if flow.is_empty() && link.kind != LinkKind::Collective {

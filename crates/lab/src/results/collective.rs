@@ -17,8 +17,10 @@ pub struct CollectiveResult {
     pub ranks: u32,
     /// Of an operation that has one, the root.
     pub root: Option<u32>,
-    /// Octets of each rank's data.
+    /// Octets of each rank's data; where these differ the most that a rank sends or receives, its own included.
     pub bytes: u64,
+    /// The most that a rank sends to others or receives from them, where that differs from rank to rank.
+    pub busiest: Option<u64>,
     /// Parallel copies.
     pub channels: u32,
     /// Parts of each.
@@ -81,8 +83,12 @@ impl CollectiveResult {
         self.bytes as f64 * 8.0 / seconds
     }
 
-    /// Bus bandwidth: what each rank must send at least over the time, in bits per second.
+    /// Bus bandwidth: what each rank must send at least over the time, in bits per second; where ranks differ, what the busiest must send or receive.
+    #[expect(clippy::cast_precision_loss, reason = "a report shows fewer digits than f64 holds")]
     pub fn bus_bps(&self, seconds: f64) -> f64 {
+        if let Some(octets) = self.busiest {
+            return octets as f64 * 8.0 / seconds;
+        }
         let factor: Ratio = self.operation.bus_factor(self.ranks);
         self.algorithm_bps(seconds) * f64::from(factor.numerator()) / f64::from(factor.denominator())
     }
@@ -122,6 +128,7 @@ mod tests {
             ranks: 4,
             root: None,
             bytes: 1_000_000,
+            busiest: None,
             channels: 1,
             chunks: 1,
             asked: 3,

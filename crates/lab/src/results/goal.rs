@@ -42,8 +42,10 @@ pub struct JointResult {
     pub ranks: u32,
     /// Of an operation that has one, the root's place in its group.
     pub root: Option<u32>,
-    /// Octets of each rank's data.
+    /// Octets of each rank's data; where these differ the most that a rank sends or receives, its own included.
     pub size: u64,
+    /// The most that a rank sends to others or receives from them, where that differs from rank to rank.
+    pub busiest: Option<u64>,
     /// Its channels and the chunks of each; 1 where a rank does it by itself.
     pub parts: (u32, u32),
     /// The first rank that has it, and its operation there.
@@ -68,6 +70,9 @@ impl JointResult {
     /// The same of what each rank must send at least, the bus bandwidth of NCCL's tests; `None` also where a rank is by itself.
     pub fn bus_bps(&self) -> Option<f64> {
         (self.ranks > 1).then_some(())?;
+        if let Some(octets) = self.busiest {
+            return per_second(octets, self.time()?);
+        }
         Some(self.algorithm_bps()? * self.operation.bus_factor(self.ranks).as_f64())
     }
 
@@ -101,6 +106,8 @@ pub struct JointKind {
     pub done: usize,
     /// Octets of each rank's data in all of them.
     pub bytes: u64,
+    /// Those of such as differ from rank to rank, and what the busiest rank of each of these sends to others or receives from them.
+    pub uneven: (u64, u64),
     /// From when the first rank began to when the last did, all together.
     pub late: Span,
     /// Their times, all together.
@@ -128,7 +135,9 @@ impl JointKind {
     /// What each rank must send at least over all their times, the bus bandwidth of NCCL's tests.
     pub fn bus_bps(&self) -> Option<f64> {
         (self.ranks > 1).then_some(())?;
-        Some(per_second(self.bytes, self.time)? * self.operation.bus_factor(self.ranks).as_f64())
+        let (uneven, busiest) = self.uneven;
+        let even = per_second(self.bytes.saturating_sub(uneven), self.time)?;
+        Some(even * self.operation.bus_factor(self.ranks).as_f64() + per_second(busiest, self.time)?)
     }
 
     /// Their times over what they take at least.
@@ -144,6 +153,7 @@ impl JointKind {
             count: self.count + other.count,
             done: self.done + other.done,
             bytes: self.bytes + other.bytes,
+            uneven: (self.uneven.0 + other.uneven.0, self.uneven.1 + other.uneven.1),
             late: self.late + other.late,
             time: self.time + other.time,
             ideal: self.ideal + other.ideal,
@@ -377,6 +387,7 @@ impl GoalResult {
                 count: 0,
                 done: 0,
                 bytes: 0,
+                uneven: (0, 0),
                 late: Span::ZERO,
                 time: Span::ZERO,
                 ideal: Span::ZERO,
@@ -393,6 +404,9 @@ impl GoalResult {
             let Some(time) = it.time() else { continue };
             kind.done += 1;
             kind.bytes = kind.bytes.saturating_add(it.size);
+            if let Some(busiest) = it.busiest {
+                kind.uneven = (kind.uneven.0.saturating_add(it.size), kind.uneven.1.saturating_add(busiest));
+            }
             kind.late += it.times.last_begin.since(it.times.first_begin);
             kind.time += time;
             kind.ideal += it.ideal.unwrap_or_default();

@@ -1,5 +1,6 @@
 //! `[[traffic]]`: what the hosts send.
 
+mod amounts;
 mod collective;
 mod goal;
 mod rpc;
@@ -557,7 +558,7 @@ impl Reading<'_> {
             Traffic::Flows(flows) => Some(flows.len() as u64),
             Traffic::Hpcc(file) => Some(file.flows.len() as u64),
             Traffic::ClosedLoop(spec) => Some(spec.pairs.len() as u64 * u64::from(spec.qps)),
-            Traffic::Collective(spec) => Some(spec.queue_pairs().into()),
+            Traffic::Collective(spec) => (!spec.is_drawn()).then(|| spec.queue_pairs().into()),
             Traffic::Goal(spec) => Some(spec.lines().len() as u64),
             Traffic::Rpc(spec) => Some(spec.queue_pairs().into()),
             Traffic::Permutation(_) => Some(hosts),

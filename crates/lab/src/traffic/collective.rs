@@ -9,14 +9,19 @@ use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Ratio, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub mod amounts;
 mod cost;
 mod network;
+mod pairs;
 mod pxn;
 mod schedule;
 pub mod tree;
+mod uneven;
 
+pub use amounts::Amounts;
 pub use cost::Model;
 pub use network::{Network, Packets};
+pub use pairs::{Carried, Pairs};
 pub use schedule::{Message, Schedule};
 
 /// What a collective does (`operation`).
@@ -149,8 +154,10 @@ pub struct Collective {
     /// Whether the ranks are dealt to these hosts at random instead of in their order (`placement`).
     pub shuffled: bool,
     /// Octets of a rank's data, as NCCL's tests count: of what goes in, and of an all-gather of what comes out; of a gather what comes out at the root,
-    /// and of a scatter what goes in there.
+    /// and of a scatter what goes in there; of a matrix the most that a rank sends or receives, its own included.
     pub size: Bytes,
+    /// Of an all-to-all whose ranks have different amounts for one another, which these are.
+    pub amounts: Option<Amounts>,
     /// Parallel copies, each with queue pairs of its own and its part of the data; at least 1.
     pub channels: u32,
     /// Into how many parts each channel's data are cut that go their way by themselves; 1 to [`CHUNKS_MAX`].
@@ -209,6 +216,29 @@ pub enum CollectiveFault {
         count = .0, less = .0.next_power_of_two() / 2, more = .0.next_power_of_two()
     )]
     NoPowerOfTwo(u32),
+    /// A matrix is for another number of ranks.
+    #[error("{0} rows for {1} ranks; write one for each rank, in the order of `hosts`")]
+    OtherRanks(u32, u32),
+    /// No rank sends anything to another.
+    #[error("no rank sends anything to another; write above zero what some do")]
+    Nothing,
+    /// Messages of a matrix would be empty.
+    #[error(
+        "a rank has {0} for another, which goes in {1} messages; set `chunks` or `channels` to less, or leave it out as 0"
+    )]
+    TooFew(Bytes, u64),
+    /// Tokens would have no octet for each message.
+    #[error(
+        "{size} in {tokens} tokens are less than an octet for each of {messages} messages; set `tokens` to less, or `size` to more"
+    )]
+    SmallTokens {
+        /// The size.
+        size: Bytes,
+        /// How many tokens.
+        tokens: u32,
+        /// In how many messages each goes.
+        messages: u64,
+    },
     /// Messages would be empty.
     #[error("{size} are fewer octets than there are messages in a step, {messages}; set `size` to {messages} octets or more{}", fewer(*.more))]
     TooSmall {
@@ -237,6 +267,8 @@ impl CollectiveFault {
             Self::NoRoot(..) => "root",
             Self::UnevenServers(..) | Self::KnowsNoServers(..) | Self::NoRails => "ranks_per_server",
             Self::NoAlgorithm(..) | Self::NoPowerOfTwo(_) => "algorithm",
+            Self::OtherRanks(..) | Self::Nothing | Self::TooFew(..) => "matrix",
+            Self::SmallTokens { .. } => "tokens",
             Self::TooSmall { .. } | Self::TooLong { .. } => "size",
         }
     }
@@ -285,6 +317,9 @@ impl Collective {
         let schedule = self.schedule();
         if self.algorithm == Algorithm::HalvingDoubling && !ranks.is_power_of_two() {
             return Err(CollectiveFault::NoPowerOfTwo(ranks));
+        }
+        if self.amounts.is_some() {
+            return self.check_amounts();
         }
         let parts = u64::from(self.channels) * u64::from(self.chunks);
         let messages = u64::from(schedule.shards()).saturating_mul(parts);
@@ -381,19 +416,8 @@ impl Collective {
         self.channels.min(self.per_server)
     }
 
-    /// Queue pairs of all channels.
-    pub fn queue_pairs(&self) -> u32 {
-        self.channels.saturating_mul(self.schedule().edges())
-    }
-
-    /// Messages of queue pair `edge` of each channel over all iterations.
-    pub fn messages(&self, edge: u32) -> u64 {
-        u64::from(self.schedule().uses(edge)) * u64::from(self.chunks) * u64::from(self.iterations)
-    }
-
     /// The octets of the shortest and of the longest message of a queue pair, of those of all channels; they differ by a few.
-    pub fn message_sizes(&self, edge: u32) -> (u64, u64) {
-        let schedule = self.schedule();
+    fn message_sizes(&self, schedule: &Schedule, edge: u32) -> (u64, u64) {
         let (of, shards) = (u64::from(schedule.edge_shards(edge)), u64::from(schedule.shards()));
         let (channels, chunks) = (u64::from(self.channels), u64::from(self.chunks));
         let least = self.size.0 / channels / chunks;
@@ -404,6 +428,9 @@ impl Collective {
 
     /// The octets that each queue pair of `channel` carries in one iteration.
     pub fn octets_by_edge(&self, channel: u32) -> Vec<u64> {
+        if let Some(matrix) = self.matrix() {
+            return self.uneven_octets(matrix, channel);
+        }
         let schedule = self.schedule();
         let channel = share(self.size.0, self.channels, channel);
         // Chunks have one of two sizes.
@@ -449,6 +476,10 @@ impl Collective {
 
     /// Octets of a message of a chunk of a channel.
     pub fn octets(&self, channel: u32, chunk: u32, message: &Message) -> u64 {
+        if let Some(matrix) = self.matrix() {
+            let of_chunk = |octets| share(share(octets, self.channels, channel), self.chunks, chunk);
+            return self.entries(matrix, channel, message).map(of_chunk).sum();
+        }
         let channel = share(self.size.0, self.channels, channel);
         within(share(channel, self.chunks, chunk), &self.schedule(), message)
     }

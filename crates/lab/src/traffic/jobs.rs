@@ -140,10 +140,23 @@ impl Ord for Settled {
 /// The random streams of table `n` are these plus `n`. Other rooms draw from streams below 2³², one per node.
 const SOURCE_STREAMS: u64 = 1 << 40;
 const JITTER_STREAMS: u64 = 2 << 40;
+/// Ranks of collectives and of schedules begin late by the streams from 3 · 2⁴⁰ on; what the former send is drawn from these.
+pub(crate) const AMOUNTS_STREAMS: u64 = 4 << 40;
 
 /// The hosts of the ranks of `spec`, which is table `table` of a run with this seed.
 pub(crate) fn hosts_of_ranks(spec: &Goal, seed: u64, table: u32) -> Vec<HostId> {
     dealt(&spec.hosts, spec.shuffled, &mut Random::new(seed, SOURCE_STREAMS + u64::from(table)))
+}
+
+/// The traffic of a run with this seed, where what it sends is drawn before anything begins.
+pub(crate) fn drawn(traffic: &[Traffic], seed: u64) -> Arc<[Traffic]> {
+    let of = |(table, it): (u64, &Traffic)| match it {
+        Traffic::Collective(spec) => {
+            Traffic::Collective(spec.drawn(Random::new(seed, AMOUNTS_STREAMS + table)))
+        }
+        other => other.clone(),
+    };
+    (0..).zip(traffic).map(of).collect()
 }
 
 /// Room for so many jobs is kept when they are gone.

@@ -15,8 +15,10 @@ impl Traffic {
             Self::Collective(spec) if !spec.shuffled => {
                 let schedule = spec.schedule();
                 let host = |channel, place| spec.ranks[spec.rank_at(channel, place) as usize];
-                let edges = (0..spec.kinds())
-                    .flat_map(move |channel| (0..schedule.edges()).map(move |edge| (channel, edge)));
+                let pairs = spec.pairs();
+                let edges = (0..spec.kinds()).flat_map(move |channel| {
+                    pairs.edges(channel).map(move |edge| (channel, edge)).collect::<Vec<_>>()
+                });
                 Box::new(edges.map(move |(channel, edge)| {
                     let (from, to) = schedule.ends(edge);
                     (host(channel, from), host(channel, to), spec.common)

@@ -1,6 +1,6 @@
 //! One source of jobs for each kind of traffic, each in the order of its starts.
 
-use super::collective::Schedule;
+use super::collective::{Carried, Pairs, Schedule};
 use super::fault::Fault;
 use super::jobs::{Job, JobId};
 use super::spec::{Common, Incast, Op, Repeat, Traffic};
@@ -42,6 +42,9 @@ enum State {
         /// The host of each rank.
         hosts: Vec<HostId>,
         schedule: Schedule,
+        pairs: Pairs,
+        /// What each edge of each kind of channels carries in one iteration.
+        carried: Vec<Vec<Carried>>,
     },
     Permutation {
         /// To whom each host sends.
@@ -78,7 +81,12 @@ impl Source {
             Traffic::AllToAll(_) => State::AllToAll,
             Traffic::Collective(spec) => {
                 let hosts = dealt(&spec.ranks, spec.shuffled, &mut random);
-                State::Collective { hosts, schedule: spec.schedule() }
+                let pairs = spec.pairs();
+                if u64::from(pairs.count()) > FLOWS_MAX {
+                    return Err(Fault::TooManyFlows(pairs.count().into()));
+                }
+                let carried = (0..spec.kinds()).map(|channel| spec.carried(channel)).collect();
+                State::Collective { hosts, schedule: spec.schedule(), pairs, carried }
             }
             Traffic::Goal(spec) => State::Goal { hosts: dealt(&spec.hosts, spec.shuffled, &mut random) },
             Traffic::Permutation(_) => State::Permutation { to: one_cycle(hosts, &mut random) },
@@ -127,7 +135,7 @@ impl Source {
             (Traffic::Hpcc(file), _) => file.flows.iter().filter(|flow| begins(flow.start)).count(),
             (Traffic::ClosedLoop(spec), _) => spec.pairs.len().saturating_mul(spec.qps as usize),
             (Traffic::Rpc(spec), _) => spec.queue_pairs() as usize,
-            (Traffic::Collective(spec), _) => spec.queue_pairs() as usize,
+            (_, State::Collective { pairs, .. }) => pairs.count() as usize,
             (Traffic::Goal(spec), _) => spec.lines().len(),
             (Traffic::AllToAll(_), _) => self.hosts.saturating_mul(self.hosts.saturating_sub(1)),
             (Traffic::Permutation(_), _) => self.hosts,
@@ -149,7 +157,9 @@ impl Source {
                 within(spec.pairs.len().saturating_mul(spec.qps as usize), spec.start)
             }
             (Traffic::Rpc(spec), _) => within(spec.queue_pairs() as usize, spec.start),
-            (Traffic::Collective(spec), _) => within(spec.queue_pairs() as usize, spec.start),
+            (Traffic::Collective(spec), State::Collective { pairs, .. }) => {
+                within(pairs.count() as usize, spec.start)
+            }
             (Traffic::Goal(spec), _) => within(spec.lines().len(), spec.start),
             (Traffic::AllToAll(spec), _) => within(self.hosts * (self.hosts - 1), spec.start),
             (Traffic::Permutation(spec), _) => within(self.hosts, spec.start),
@@ -196,12 +206,13 @@ impl Source {
                 let job = job(client.0, spec.server.0, spec.request, spec.common);
                 Job { messages: spec.count, depth: 0, ..job }
             }
-            (Traffic::Collective(spec), State::Collective { hosts, schedule }) => {
-                let (channel, edge) = (number / schedule.edges(), number % schedule.edges());
+            (Traffic::Collective(spec), State::Collective { hosts, schedule, pairs, carried }) => {
+                let (channel, edge) = pairs.at(number);
                 let (from, to) = schedule.ends(edge);
                 let [src, dst] = [from, to].map(|place| hosts[spec.rank_at(channel, place) as usize].0);
-                let job = job(src, dst, Bytes(spec.message_sizes(edge).0), spec.common);
-                Job { messages: Some(spec.messages(edge)), depth: 0, ..job }
+                let Carried { messages, sizes } = carried[channel as usize % carried.len()][edge as usize];
+                let job = job(src, dst, Bytes(sizes.0), spec.common);
+                Job { messages: Some(messages * u64::from(spec.iterations)), depth: 0, ..job }
             }
             (Traffic::Goal(spec), State::Goal { hosts }) => {
                 let line = spec.lines()[n];

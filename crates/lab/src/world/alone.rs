@@ -7,8 +7,9 @@ use super::profile::Profiles;
 use crate::results::{CollectiveResult, GoalResult, LinkKind};
 use crate::run::{Go, Progress, RunError};
 use crate::scenario::Scenario;
-use crate::traffic::collective::Schedule;
+use crate::traffic::collective::amounts::Matrix;
 use crate::traffic::collective::tree::Tree;
+use crate::traffic::collective::{Message, Pairs, Schedule};
 use crate::traffic::goal::Does;
 use crate::traffic::{Algorithm, Collective, Traffic};
 use roci_fabric::fabric::Fabric;
@@ -123,10 +124,14 @@ impl Simulation<'_> {
             let mut known = BTreeMap::new();
             for (number, joint) in (0..).zip(&mut result.joint) {
                 let Some((place, way)) = spec.way(number) else { continue };
-                joint.ideal = Some(*known.entry((place, joint.size)).or_insert_with(|| {
-                    let one = way.of_size(joint.size);
-                    let ends = &ends[way.line(0, 0) as usize..][..one.queue_pairs() as usize];
-                    ideal(&mut self.paths, net, &driver.profiles, &one, ends)
+                let matrix = spec.schedule.joint[number as usize].matrix;
+                joint.ideal = Some(*known.entry((place, joint.size, matrix)).or_insert_with(|| {
+                    let one = spec.collective(number).expect("it has a way");
+                    let pairs = one.pairs();
+                    let lines = (0..pairs.count()).map(|number| pairs.at(number));
+                    let ends: Vec<_> =
+                        lines.map(|(channel, edge)| ends[way.line(channel, edge) as usize]).collect();
+                    ideal(&mut self.paths, net, &driver.profiles, &one, &ends)
                 }));
             }
             for link in result.path.iter_mut().flat_map(|path| &mut path.links) {
@@ -149,21 +154,31 @@ fn ideal(
     spec: &Collective,
     ends: &[[HostId; 2]],
 ) -> Span {
-    let schedule = spec.schedule();
+    let (schedule, pairs) = (spec.schedule(), spec.pairs());
+    if pairs.count() == 0 {
+        return Span::ZERO;
+    }
     // Channels have the same ends, unless hosts have several NICs or rings go different ways.
-    let by_channel: Vec<&[[HostId; 2]]> = ends.chunks(schedule.edges() as usize).collect();
+    let by_channel: Vec<&[[HostId; 2]]> =
+        ends.chunks((pairs.count() / spec.channels).max(1) as usize).collect();
     let alike = by_channel.iter().all(|other| *other == by_channel[0]);
+    // Or carry what others do not.
+    let alike = alike && (spec.matrix().is_none() || spec.kinds() == 1);
     let kinds = if alike { &by_channel[..1] } else { &by_channel[..] };
     let copies = u64::from(spec.channels) / kinds.len() as u64 * u64::from(spec.chunks);
     let mut links = BTreeMap::new();
     let mut longest = Span::ZERO;
-    for ends in kinds {
+    for (channel, ends) in (0..).zip(kinds) {
+        if let Some(matrix) = spec.matrix() {
+            let uneven = Uneven { spec, matrix, channel, pairs: &pairs, ends };
+            longest = longest.max(uneven.longest(paths, net, profiles, copies, &mut links));
+            continue;
+        }
+        let carried = spec.carried(channel);
+        let size = |edge: u32| carried[edge as usize].sizes.0;
         let arrivals: Vec<Arrival> = (0..)
             .zip(*ends)
-            .map(|(edge, [from, to])| {
-                let size = spec.message_sizes(edge).0;
-                paths.arrival(net, *from, *to, size, profiles.mtu(*from, *to))
-            })
+            .map(|(edge, [from, to])| paths.arrival(net, *from, *to, size(edge), profiles.mtu(*from, *to)))
             .collect();
         let of = match schedule.algorithm() {
             Algorithm::Tree => of_trees,
@@ -174,7 +189,7 @@ fn ideal(
         if schedule.gathers() {
             // All of it comes by one link.
             for (edge, arrival) in (0..).zip(&arrivals) {
-                let ([from, to], size) = (arrival.ends, spec.message_sizes(edge).0);
+                let ([from, to], size) = (arrival.ends, size(edge));
                 let ahead = paths.ahead(net, from, to, size, profiles.mtu(from, to));
                 carry(&mut links, (to, true), arrival.taken * copies, ahead);
             }
@@ -182,6 +197,53 @@ fn ideal(
     }
     let by_link = links.into_values().map(|link| link.busy + link.behind).max();
     longest.max(by_link.unwrap_or(Span::ZERO))
+}
+
+/// A channel of an all-to-all whose ranks have different amounts for one another.
+struct Uneven<'a> {
+    spec: &'a Collective,
+    matrix: &'a Matrix,
+    channel: u32,
+    pairs: &'a Pairs,
+    /// Of those of the channel the NICs at their ends.
+    ends: &'a [[HostId; 2]],
+}
+
+impl Uneven<'_> {
+    /// The time in which the last message of a chunk that is alone arrives; `links` have all `copies` of it to carry, those of receivers too.
+    fn longest(
+        &self,
+        paths: &mut Paths<'_>,
+        net: &Net,
+        profiles: &Profiles,
+        copies: u64,
+        links: &mut Links,
+    ) -> Span {
+        let schedule = self.spec.schedule();
+        let on_rail = |message: &Message| message.sources > 1 && schedule.is_on_rail(message.edge);
+        let mut longest = Span::ZERO;
+        // When a rank has what it is to send on to another.
+        let mut ready = BTreeMap::<(u32, u32), Span>::new();
+        for rails in [false, true] {
+            let messages = self.spec.uneven_steps(self.channel).map(|(.., message)| message);
+            for message in messages.filter(|message| on_rail(message) == rails) {
+                let size = self.spec.cut_sizes(self.matrix, self.channel, &message).0;
+                let place = self.pairs.place(self.channel, message.edge);
+                let [from, to] = self.ends[place as usize];
+                let mtu = profiles.mtu(from, to);
+                let arrival = paths.arrival(net, from, to, size, mtu);
+                let (sender, shard) = (schedule.ends(message.edge).0, message.shards.start);
+                let since = if rails { ready.get(&(sender, shard)).copied() } else { None };
+                longest = longest.max(since.unwrap_or_default() + arrival.time);
+                carry(links, (from, false), arrival.busy * copies, arrival.behind);
+                let ahead = paths.ahead(net, from, to, size, mtu);
+                carry(links, (to, true), arrival.taken * copies, ahead);
+                let ready = ready.entry((message.to, shard)).or_default();
+                *ready = (*ready).max(arrival.time);
+            }
+        }
+        longest
+    }
 }
 
 /// What one way of a NIC's link has to carry.

@@ -41,7 +41,7 @@ use crate::results::{
 };
 use crate::run::{Go, Progress, RunError, World};
 use crate::scenario::{NicModel, Scenario};
-use crate::traffic::{Jobs, Setting, Traffic};
+use crate::traffic::{Jobs, Setting, Traffic, jobs};
 use capture::Capture;
 use driver::{Collectives, Driver, Fallen, Goals, Outcome, Rpcs};
 use path::Paths;
@@ -160,7 +160,7 @@ impl<'a> Simulation<'a> {
                 "a run lasts at most 75 minutes; make `stop` shorter".to_owned(),
             ));
         }
-        let traffic: Arc<[Traffic]> = scenario.traffic.clone().into();
+        let traffic: Arc<[Traffic]> = jobs::drawn(&scenario.traffic, seed);
         let mut fabric = build::fabric(scenario, Arc::clone(&traffic), seed)?;
         let setting = Setting {
             topology: &scenario.topology,

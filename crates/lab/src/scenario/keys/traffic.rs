@@ -228,9 +228,23 @@ pub static COLLECTIVE: Section = section(
         key(
             "size",
             "a size, 1B to 1TiB, such as `\"64MB\"`",
-            "required",
+            "required, but with `matrix`",
             "The data of each rank, as NCCL's tests count: what goes in, and of an `all-gather` what comes out; of a `gather` what comes out at the root.",
         ),
+        key(
+            "matrix",
+            "a list of lists of sizes, or the path of a CSV file, from the scenario's folder",
+            "all alike, by `size`",
+            "Of an `all-to-all` what each rank has for each: a row for each rank that sends, with a size for each that receives. 0 is no message.",
+        ),
+        key(
+            "skew",
+            "a number, 0 to 10, such as `1.2`",
+            "all alike",
+            "Has the `size` of each rank of an `all-to-all` dealt out in tokens, each to a rank that the seed draws by Zipf's law with this exponent: the k-th most popular one in \
+             proportion to 1 over k to the power of it. Which ranks are popular the seed draws too.",
+        ),
+        key("tokens", "a whole number, 1 to 1048576", "`4096`", "Into how many tokens, with `skew`."),
         key(
             "channels",
             "a whole number, 1 to 256",

@@ -12,9 +12,12 @@
 //! | direct | one | a shard for each other rank |
 //! | over rails | one within the server, and one for all of its ranks | the shards for each other server |
 //!
+//! Where ranks have different amounts for one another, the busiest counts, be it that it sends or that it receives.
+//!
 //! Where each step waits for the one before it all around, chunks hide latency, so the longer of the two columns counts. Along trees and chains they
 //! are a pipeline: the first chunk takes what the one column says, and each other follows by what it takes of a link.
 
+use super::amounts::Matrix;
 use super::network::{Line, Lines, Network, Packets};
 use super::{Algorithm, Collective, Operation};
 use roci_fabric::packet::HostId;
@@ -60,6 +63,9 @@ impl Model {
 
     /// How long `it` takes; `None` where nothing joins two of its ranks.
     pub fn time(&self, it: &Collective) -> Option<u128> {
+        if let Some(matrix) = it.matrix() {
+            return self.uneven(it, matrix);
+        }
         match it.algorithm {
             Algorithm::Ring if it.operation.is_chain() => self.chain(it),
             Algorithm::Ring => self.ring(it),
@@ -189,6 +195,50 @@ impl Model {
         Some(alone.max(load.longest()))
     }
 
+    /// Of what ranks have for one another all messages of one channel, and what the busiest NICs send and receive. Over rails the first way
+    /// comes before all else.
+    fn uneven(&self, it: &Collective, matrix: &Matrix) -> Option<Time> {
+        let (schedule, over_rails) = (it.schedule(), it.algorithm == Algorithm::Pxn);
+        let copies = u64::from(it.channels) * u64::from(it.chunks);
+        let server = |place: u32| place / self.per_server;
+        // Of each rank what it sends and receives within its server, and beyond.
+        let mut busy = BTreeMap::<(u32, bool, bool), Time>::new();
+        let (mut within, mut beyond) = (0, 0);
+        for (.., message) in it.uneven_steps(0) {
+            let (from, to) = schedule.ends(message.edge);
+            let is_within = server(from) == server(to);
+            let line = match (is_within, over_rails) {
+                (true, _) => self.lines.within,
+                (false, true) => self.lines.along,
+                (false, false) => self.lines.across,
+            };
+            let line = line?;
+            let octets = it.cut_sizes(matrix, 0, &message).1;
+            let alone = self.message(line, octets);
+            let longest = if is_within { &mut within } else { &mut beyond };
+            *longest = alone.max(*longest);
+            for (rank, sends) in [(from, true), (to, false)] {
+                *busy.entry((rank, sends, is_within)).or_default() +=
+                    times(copies, self.link(line.share, octets));
+            }
+        }
+        let most = |is_within: bool| {
+            let of = busy.iter().filter(|((.., it), _)| *it == is_within);
+            of.map(|(_, busy)| *busy).max().unwrap_or(0)
+        };
+        let [in_servers, among] = [true, false].map(most);
+        let one_nic = self.lines.within.zip(self.lines.across).is_none_or(|(a, b)| a.nic == b.nic);
+        let links = match (over_rails, one_nic) {
+            (true, _) => within.saturating_add(among).max(in_servers),
+            (false, true) => in_servers + among,
+            (false, false) => in_servers.max(among),
+        };
+        let alone = if over_rails { within + beyond } else { within.max(beyond) };
+        let behind =
+            self.lines.within.into_iter().chain(self.lines.across).map(|line| line.delay.as_ps()).max();
+        Some(alone.max(links + Time::from(behind.unwrap_or(0))))
+    }
+
     /// How many channels leave a server by one NIC.
     fn sharing(&self, it: &Collective) -> u64 {
         it.channels.div_ceil(self.per_server).into()
@@ -256,6 +306,7 @@ mod tests {
             root: 0,
             shuffled: false,
             size: Bytes(size),
+            amounts: None,
             channels: 1,
             chunks: 1,
             iterations: 1,

@@ -25,7 +25,7 @@ impl Pxn {
     }
 
     /// How many other ranks a server has.
-    const fn others(self) -> u32 {
+    pub(super) const fn others(self) -> u32 {
         self.per_server - 1
     }
 

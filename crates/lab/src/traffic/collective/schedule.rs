@@ -123,7 +123,7 @@ impl Schedule {
         self.pxn().is_on_rail(edge % self.pxn().fan())
     }
 
-    const fn pxn(&self) -> Pxn {
+    pub(super) const fn pxn(&self) -> Pxn {
         Pxn::new(self.ranks, self.per_server)
     }
 

@@ -11,6 +11,7 @@ fn collective(operation: Operation, algorithm: Algorithm, ranks: u16) -> Collect
         root: 0,
         shuffled: false,
         size: Bytes(1 << 20),
+        amounts: None,
         channels: 1,
         chunks: 1,
         iterations: 1,
@@ -285,7 +286,7 @@ fn over_rails_an_all_to_all_sends_as_many_octets_away_in_fewer_messages() {
         let schedule = one.schedule();
         for edge in 0..schedule.edges() {
             let octets = if schedule.is_on_rail(edge) { u64::from(per_server) << 10 } else { 1 << 10 };
-            assert_eq!(one.message_sizes(edge), (octets, octets));
+            assert_eq!(one.carried(0)[edge as usize].sizes, (octets, octets));
         }
     }
 }

@@ -3,8 +3,10 @@
 
 use super::{Does, GoalError};
 use crate::traffic::collective::Operation;
-use std::collections::HashMap;
+use crate::traffic::collective::amounts::Matrix;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
 /// So many ranks all groups list at most, which take 12 octets each: a range of thousands is a few letters.
 const LISTED_MAX: usize = 1 << 22;
@@ -46,6 +48,8 @@ pub struct Joint {
     pub root: u32,
     /// Octets of a rank's data, as in [`Collective::size`](crate::traffic::Collective::size).
     pub size: u64,
+    /// Where each rank says how much it has for each, that: a place in [`Schedule::matrices`](super::Schedule::matrices).
+    pub matrix: Option<u32>,
     /// The first rank that has it, and its operation there.
     pub first: (u32, u32),
 }
@@ -59,6 +63,24 @@ pub(super) struct Groups {
     listed: usize,
     /// How many of each group its ranks have; of such as have none there is nothing.
     counts: HashMap<(u32, u32), usize>,
+    /// Of each collective whose ranks say what they have for each.
+    rows: BTreeMap<u32, Rows>,
+}
+
+/// What ranks have for each of their group, in the order of its list; empty of such as have not been read.
+#[derive(Debug)]
+struct Rows {
+    of: Vec<Vec<u64>>,
+    /// The last line that says some.
+    line: usize,
+}
+
+/// What is known of collectives when all ranks have been read.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) groups: Vec<Group>,
+    pub(super) joint: Vec<Joint>,
+    pub(super) matrices: Vec<Arc<Matrix>>,
 }
 
 /// A rank's part in a collective, as it is read.
@@ -132,6 +154,7 @@ impl Groups {
         line: usize,
         counted: &mut Counted,
         Part { operation, size, group, root }: Part,
+        row: Option<Vec<u64>>,
     ) -> Result<Does, GoalError> {
         let rank = first.0;
         let failed = |what: String| GoalError::Group { line, what };
@@ -142,8 +165,16 @@ impl Groups {
                 group - 1
             ))
         })?;
-        if of.place(rank).is_none() {
+        let Some(place) = of.place(rank) else {
             return Err(failed(format!("{} is without rank {rank}; list it there", words(group))));
+        };
+        if let Some(row) = row.as_ref().filter(|row| row.len() != of.ranks.len()) {
+            return Err(failed(format!(
+                "octets for {} ranks, and {} has {}; write a number for each, in the order of its list, with what rank {rank} sends to it",
+                row.len(),
+                words(group),
+                of.ranks.len()
+            )));
         }
         if root as usize >= of.ranks.len() {
             let last = of.ranks.len() - 1;
@@ -158,14 +189,32 @@ impl Groups {
             None => {
                 let number = u32::try_from(self.joint.len()).unwrap_or(u32::MAX);
                 of.numbers.push(number);
-                self.joint.push(Joint { group, operation, root, size, first });
+                self.joint.push(Joint { group, operation, root, size, matrix: None, first });
+                if row.is_some() {
+                    self.rows.insert(number, Rows { of: vec![Vec::new(); of.ranks.len()], line });
+                }
                 number
             }
         };
         *count += 1;
         let does = Does::Collective { operation, size, group, root, number };
         let one = self.joint[number as usize];
-        if (one.operation, one.size, one.root) != (operation, size, root) {
+        let rows = self.rows.get_mut(&number);
+        if one.operation == operation && rows.is_some() != row.is_some() {
+            let says = |listed| if listed { "says what it has for each" } else { "has one number for all" };
+            return Err(failed(format!(
+                "collective {count} of {}: rank {rank} {}, and rank {} {}; let all ranks say it in one way",
+                words(group),
+                says(row.is_some()),
+                one.first.0,
+                says(rows.is_some())
+            )));
+        }
+        let is_listed = rows.is_some();
+        if let (Some(rows), Some(row)) = (rows, row) {
+            (rows.of[place as usize], rows.line) = (row, line);
+        }
+        if (one.operation, one.root) != (operation, root) || (one.size != size && !is_listed) {
             let of_first =
                 Does::Collective { operation: one.operation, size: one.size, group, root: one.root, number }
                     .to_string();
@@ -187,9 +236,9 @@ impl Groups {
     }
 
     /// All of them, when all ranks have been read.
-    pub(super) fn finish(self) -> Result<(Vec<Group>, Vec<Joint>), GoalError> {
+    pub(super) fn finish(mut self) -> Result<Known, GoalError> {
         if self.joint.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok(Known::default());
         }
         for (group, it) in (0..).zip(&self.groups) {
             let count = |rank: u32| self.counts.get(&(group, rank)).copied().unwrap_or(0);
@@ -200,7 +249,24 @@ impl Groups {
                 return Err(GoalError::Fewer { group: words(group), more, most, fewer, fewest });
             }
         }
-        Ok((self.groups, self.joint))
+        // Steps of training repeat one.
+        let mut places = HashMap::<Arc<Matrix>, u32>::new();
+        let mut matrices = Vec::new();
+        for (number, Rows { of, line }) in std::mem::take(&mut self.rows) {
+            let matrix = Matrix::new(&of).map_err(|error| {
+                let group = words(self.joint[number as usize].group);
+                GoalError::Group { line, what: format!("in a collective of {group} {error}") }
+            })?;
+            let matrix = Arc::new(matrix);
+            let it = &mut self.joint[number as usize];
+            it.size = matrix.size();
+            let place = places.entry(Arc::clone(&matrix)).or_insert_with(|| {
+                matrices.push(matrix);
+                u32::try_from(matrices.len() - 1).unwrap_or(u32::MAX)
+            });
+            it.matrix = Some(*place);
+        }
+        Ok(Known { groups: self.groups, joint: self.joint, matrices })
     }
 }
 
@@ -363,6 +429,68 @@ mod tests {
         };
         assert!(read(&crossed("")).is_ok() && read(&crossed("b irequires a")).is_ok());
         assert!(matches!(read(&crossed("b requires a")), Err(GoalError::Circle { .. })));
+    }
+
+    #[test]
+    fn each_rank_says_what_it_has_for_each_of_its_group_in_the_order_of_its_list() {
+        let text = four(
+            "group 0: 3 1\n",
+            &[
+                (&[0], "a: all-to-all 0b 1b 2 b 3b cpu 1"),
+                (&[1], "a: all-to-all 4b 5b 6b 7b\nall-to-all 8b 9b group 0"),
+                (&[2], "all-to-all 0b 0b 0b 0b"),
+                (&[3], "a: all-to-all 1b 1b 1b 1b\nall-to-all 0b 70b group 0"),
+                (&[0, 1, 2, 3], "all-to-all 80b"),
+            ],
+        );
+        let schedule = read(&text).unwrap();
+        let [first, even, second] = schedule.joint[..] else { panic!("{:?}", schedule.joint) };
+        assert_eq!([first, second, even].map(|it| it.matrix), [Some(0), Some(1), None]);
+        let matrices = &schedule.matrices;
+        assert_eq!((matrices[0].row(1), matrices[0].octets(0, 2)), (&[4, 5, 6, 7][..], 2));
+        // Rank 3 stands first in the list.
+        assert_eq!((matrices[1].octets(0, 1), matrices[1].octets(1, 0)), (70, 8));
+        assert_eq!((first.size, second.size, even.size), (22, 79, 80));
+        assert_eq!(schedule.words(0, 0), "a: all-to-all 0b 1b 2b 3b");
+        assert_eq!(schedule.words(1, 1), "all-to-all 8b 9b group 0");
+        // A step that is done again has the same.
+        let again =
+            read(&text.replace("}\n", "all-to-all 0b 1b 1b 1b\nall-to-all 0b 1b 1b 1b\n}\n")).unwrap();
+        let of: Vec<_> = again.joint.iter().map(|it| it.matrix).collect();
+        assert_eq!((again.matrices.len(), of), (3, vec![Some(0), None, Some(1), Some(1), Some(2)]));
+    }
+
+    #[test]
+    fn lists_of_octets_that_do_not_fit_are_told_of_with_their_line() {
+        let all: &[u32] = &[0, 1, 2, 3];
+        for (lines, message) in [
+            (
+                &[(all, "all-to-all 0b 1b 2b group 0")][..],
+                "line 4: octets for 3 ranks, and group 0 has 4; write a number for each",
+            ),
+            (
+                &[(&[0, 1], "all-to-all 8b group 0"), (&[2, 3], "all-to-all 1b 2b 3b 4b group 0")],
+                "line 10: collective 1 of group 0: rank 2 says what it has for each, and rank 0 has one number for all; let all",
+            ),
+            (
+                &[(&[0], "all-to-all 1b 2b 3b 4b group 0"), (&[1, 2, 3], "all-to-all 8b group 0")],
+                "line 7: collective 1 of group 0: rank 1 has one number for all, and rank 0 says what it has for each",
+            ),
+            (
+                &[(all, "all-reduce 1b 2b 3b 4b group 0")],
+                "line 4: \"all-reduce 1b 2b 3b 4b group 0\" is no line",
+            ),
+            (&[(all, "all-to-all 1b 2b 3 group 0")], "is no line of a schedule"),
+            (&[(all, "all-to-all 1b -2b 3b 4b group 0")], "is no line of a schedule"),
+            (
+                &[(all, "all-to-all 0b 0b 0b 1000000000000b group 0")],
+                "line 13: in a collective of group 0 rank 3 sends or receives more than 1TiB",
+            ),
+        ] {
+            let text = four("group 0: 0-3\n", lines);
+            let error = read(&text).expect_err(&text).to_string();
+            assert!(error.contains(message), "{message}: {error}");
+        }
     }
 
     #[test]

@@ -25,9 +25,10 @@ mod ways;
 
 pub(crate) use groups::write_ranks;
 pub use groups::{Group, Joint};
-pub use ways::{Auto, How, Way, WayError};
+pub use ways::{Auto, How, Way, WayError, What};
 
-use super::collective::Operation as Collectively;
+use super::collective::amounts::Matrix;
+use super::collective::{Collective, Operation as Collectively};
 use super::spec::Common;
 use labels::Labels;
 use roci_fabric::packet::HostId;
@@ -70,7 +71,7 @@ pub enum Does {
     Collective {
         /// What that does.
         operation: Collectively,
-        /// Octets of a rank's data, as in [`Collective::size`](super::Collective::size).
+        /// Octets of a rank's data, as in [`Collective::size`](super::Collective::size); of a rank that says what it has for each, all of that.
         size: u64,
         /// The group, a place in [`Schedule::groups`].
         group: u32,
@@ -206,6 +207,8 @@ pub struct Schedule {
     pub groups: Vec<Group>,
     /// The collectives, in the order in which the first of their ranks has them.
     pub joint: Vec<Joint>,
+    /// What ranks have for one another, of all-to-alls that say so; in the order of their groups' lists.
+    pub matrices: Vec<Arc<Matrix>>,
 }
 
 impl Schedule {
@@ -238,11 +241,31 @@ impl Schedule {
     /// What an operation does, behind what the file calls it if it does.
     pub fn words(&self, rank: u32, operation: u32) -> String {
         let Some(of) = self.ranks.get(rank as usize) else { return String::new() };
-        let does = of.operations.get(operation as usize).map_or_else(String::new, |it| it.does.to_string());
+        let does = of.operations.get(operation as usize);
+        let does = does.map_or_else(String::new, |it| self.said(rank, it.does));
         match of.label(operation) {
             "" => does,
             label => format!("{label}: {does}"),
         }
+    }
+
+    /// What an operation of a rank does, with what that has for each of its group where it says so; of a large one for the first.
+    pub fn said(&self, rank: u32, does: Does) -> String {
+        let said = does.to_string();
+        let Some(row) = self.row(rank, does) else { return said };
+        let first = row.iter().take(SHOWN).map(|octets| format!("{octets}b"));
+        let listed: Vec<String> = first.chain((row.len() > SHOWN).then(|| "…".to_owned())).collect();
+        // In place of all of them together.
+        let (name, rest) = said.split_once(' ').unwrap_or((&said, ""));
+        let rest = rest.split_once(' ').map_or_else(String::new, |(_, rest)| format!(" {rest}"));
+        format!("{name} {}{rest}", listed.join(" "))
+    }
+
+    fn row(&self, rank: u32, does: Does) -> Option<&[u64]> {
+        let Does::Collective { number, .. } = does else { return None };
+        let it = self.joint.get(number as usize)?;
+        let matrix = self.matrices.get(it.matrix? as usize)?;
+        Some(matrix.row(self.groups.get(it.group as usize)?.place(rank)?))
     }
 
     /// The ranks that send to one another, each way once; where `by_tag` is set for each tag once. In order, with what they carry.
@@ -373,7 +396,10 @@ impl Goal {
         let mut lines = self.lines[..self.of_sends].to_vec();
         let placed = ways::Placed { hosts: &self.hosts, listed: !self.shuffled };
         let (ways, places) = ways::ways(&self.schedule, how, placed, &mut lines)?;
-        let way_of = |it: &Joint| places.get(&(it.group, it.operation.name(), it.root, it.size)).copied();
+        let way_of = |it: &Joint| {
+            let what = What { size: it.size, matrix: it.matrix };
+            places.get(&(it.group, it.operation.name(), it.root, what)).copied()
+        };
         self.way_of = self.schedule.joint.iter().map(way_of).collect();
         self.ways = ways.into();
         self.lines = lines.into();
@@ -384,6 +410,12 @@ impl Goal {
     pub fn way(&self, number: u32) -> Option<(u32, &Way)> {
         let place = self.way_of.get(number as usize).copied().flatten()?;
         Some((place, self.ways.get(place as usize)?))
+    }
+
+    /// A collective; its ranks are places in the order of its way. `None` of one that a rank does by itself.
+    pub fn collective(&self, number: u32) -> Option<Collective> {
+        let Joint { size, matrix, .. } = *self.schedule.joint.get(number as usize)?;
+        Some(self.way(number)?.1.of(What { size, matrix }))
     }
 
     /// What has nothing but collective `number`, which each of its ranks begins at once, over the same queue pairs; `None` of one that a rank does by
@@ -399,7 +431,7 @@ impl Goal {
         }
         let joint = vec![self.schedule.joint[number as usize]];
         Some(Self {
-            schedule: Arc::new(Schedule { ranks, groups: Vec::new(), joint }),
+            schedule: Arc::new(Schedule { ranks, groups: Vec::new(), joint, matrices: Vec::new() }),
             hosts: self.hosts.clone(),
             overhead: Span::ZERO,
             common: self.common,
@@ -434,6 +466,8 @@ impl Goal {
     }
 }
 
+/// So many numbers of a list are shown.
+const SHOWN: usize = 16;
 /// LogGOPSim's `S` unless it is told another.
 pub const EAGER: Bytes = Bytes(65_535);
 

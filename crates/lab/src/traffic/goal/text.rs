@@ -23,14 +23,17 @@
 //!   sum: all-reduce 1048576b group 0 cpu 1
 //!   all-gather 8388608b
 //!   reduce 8388608b root 3
+//!   all-to-all 0b 4096b 8192b 0b group 0 // to each of the group
 //! }
 //! ```
 
-use super::groups::{Counted, Groups, Part};
+use super::groups::{Counted, Groups, Known, Part};
 use super::labels::Labels;
 use super::{Does, GoalError, OPERATIONS_MAX, Operation, RANKS_MAX, Rank, Schedule};
 use crate::traffic::collective::Operation as Collectively;
 use std::collections::HashMap;
+use std::iter::Peekable;
+use std::str::SplitAsciiWhitespace;
 
 /// A rank that is being read.
 struct Block<'a> {
@@ -69,8 +72,9 @@ pub(super) fn read(text: &str) -> Result<Schedule, GoalError> {
     if read.ranks.is_empty() {
         return Err(GoalError::Ranks(0));
     }
-    let (groups, joint) = read.groups.finish()?;
-    Ok(Schedule { ranks: read.ranks.into_iter().map(Option::unwrap_or_default).collect(), groups, joint })
+    let Known { groups, joint, matrices } = read.groups.finish()?;
+    let ranks = read.ranks.into_iter().map(Option::unwrap_or_default).collect();
+    Ok(Schedule { ranks, groups, joint, matrices })
 }
 
 /// What has been read.
@@ -146,10 +150,10 @@ fn read_line<'a>(
     };
     let number = u32::try_from(open.operations.len()).ok().filter(|_| open.operations.len() < OPERATIONS_MAX);
     let number = number.ok_or_else(|| form("fewer operations"))?;
-    let (mut operation, group) = read_operation(operation).ok_or_else(|| form(EXPECTED))?;
+    let Said { mut operation, group, row } = read_operation(operation).ok_or_else(|| form(EXPECTED))?;
     if let Does::Collective { operation: kind, size, root, .. } = operation.does {
         let what = Part { operation: kind, size, group, root };
-        let part = read.groups.take_part((open.rank, number), line, &mut open.counted, what);
+        let part = read.groups.take_part((open.rank, number), line, &mut open.counted, what, row);
         operation.does = part.map_err(|error| read.with_labels(error, label))?;
     }
     open.operations.push(operation);
@@ -225,20 +229,47 @@ fn three(content: &str) -> Option<(&str, &str, &str)> {
     words.next().is_none().then_some(three)
 }
 
-/// What an operation without its label says, and the group that it is for; `None` where it says something else.
-fn read_operation(text: &str) -> Option<(Operation, u32)> {
+/// What an operation without its label says.
+struct Said {
+    operation: Operation,
+    /// The group that it is for.
+    group: u32,
+    /// Of an all-to-all what the rank has for each of that, where it says so.
+    row: Option<Vec<u64>>,
+}
+
+type Words<'a> = Peekable<SplitAsciiWhitespace<'a>>;
+
+/// Octets, with their unit.
+fn octets(words: &mut Words<'_>) -> Option<u64> {
+    let size = words.next()?;
+    let size = match size.strip_suffix('b') {
+        Some(size) => size,
+        // The unit may stand apart.
+        None => words.next_if_eq(&"b").map(|_| size)?,
+    };
+    size.parse().ok()
+}
+
+/// Reads an operation; `None` where it says something else.
+fn read_operation(text: &str) -> Option<Said> {
     let mut words = text.split_ascii_whitespace().peekable();
     let kind = words.next()?;
-    let mut size = words.next()?;
-    if kind != "calc" {
-        size = match size.strip_suffix('b') {
-            Some(size) => size,
-            // The unit may stand apart.
-            None => words.next_if_eq(&"b").map(|_| size)?,
-        };
-    }
-    let size: u64 = size.parse().ok()?;
+    let mut size = if kind == "calc" { words.next()?.parse().ok()? } else { octets(&mut words)? };
     let jointly = Collectively::ALL.into_iter().find(|operation| operation.name() == kind);
+    let mut row = None;
+    if jointly == Some(Collectively::AllToAll) {
+        let begins = |word: &&str| word.starts_with(|first: char| first.is_ascii_digit());
+        let mut each = vec![size];
+        while words.peek().is_some_and(begins) {
+            each.push(octets(&mut words)?);
+        }
+        // One for all is what each has in all.
+        if each.len() > 1 {
+            size = each.iter().fold(0, |sum, octets| sum.saturating_add(*octets));
+            row = Some(each);
+        }
+    }
     let peer = match kind {
         "calc" => None,
         "send" => words.next_if_eq(&"to").and_then(|_| words.next()),
@@ -265,7 +296,7 @@ fn read_operation(text: &str) -> Option<(Operation, u32)> {
         ("send", _) => Does::Send { to: peer?.parse().ok()?, tag: tag.parse().ok()?, size },
         _ => Does::Recv { from: any(peer?)?, tag: any(tag)?, size },
     };
-    Some((Operation { does, cpu, needs: 0 }, group))
+    Some(Said { operation: Operation { does, cpu, needs: 0 }, group, row })
 }
 
 /// The rank of a block that is closed.

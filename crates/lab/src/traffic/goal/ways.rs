@@ -2,13 +2,15 @@
 //! that all of its collectives share.
 
 use super::{Does, Group, Joint, Line, MESSAGE_MAX, Schedule};
+use crate::traffic::collective::amounts::Matrix;
 use crate::traffic::collective::{
-    Algorithm, CHUNKS_MAX, Collective, CollectiveFault, Model, Network, Operation,
+    Algorithm, CHUNKS_MAX, Carried, Collective, CollectiveFault, Model, Network, Operation,
 };
 use crate::traffic::spec::Common;
 use roci_fabric::packet::HostId;
 use roci_units::{Bytes, Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The most octets of a collective, 1 TiB: parts of it are counted in 64 bits.
 const SIZE_MAX: u64 = 1 << 40;
@@ -61,6 +63,18 @@ pub(super) struct Placed<'a> {
     pub(super) listed: bool,
 }
 
+/// How much ranks have in a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct What {
+    /// Octets of a rank's data, as in [`Collective::size`].
+    pub size: u64,
+    /// Where each says what it has for each, a place in [`Schedule::matrices`].
+    pub matrix: Option<u32>,
+}
+
+/// What ranks have for one another by its place in [`Schedule::matrices`], in the order in which the algorithm counts them.
+type Matrices = BTreeMap<u32, Arc<Matrix>>;
+
 /// One kind of collectives of a group that go one way, of any size.
 #[derive(Clone, Debug)]
 pub struct Way {
@@ -71,8 +85,11 @@ pub struct Way {
     /// Its ranks are places in that order. Of sizes that fill fewer it has fewer channels and chunks.
     collective: Collective,
     chunks: Option<u32>,
-    /// The queue pair of the first edge of the first channel, a place in [`Goal::lines`](super::Goal::lines).
+    matrices: Matrices,
+    /// The queue pair of the first edge of the first channel, a place in [`Goal::lines`](super::Goal::lines) where all carry something.
     first: u32,
+    /// Where some carry nothing, and so are left out, the places that the others have.
+    left: Option<Arc<[u32]>>,
 }
 
 /// Why a collective cannot be done.
@@ -102,9 +119,9 @@ impl Way {
         self.members.place(rank)
     }
 
-    /// The same with a size. Its ranks are places in that order.
-    pub fn of_size(&self, size: u64) -> Collective {
-        of_size(&self.collective, self.chunks, size)
+    /// The same with so much. Its ranks are places in that order.
+    pub fn of(&self, what: What) -> Collective {
+        of_amount(&self.collective, self.chunks, what, &self.matrices)
     }
 
     /// How it does it.
@@ -114,8 +131,31 @@ impl Way {
 
     /// The queue pair of an edge of a channel, a place in [`Goal::lines`](super::Goal::lines).
     pub fn line(&self, channel: u32, edge: u32) -> u32 {
-        self.first + channel * self.collective.schedule().edges() + edge
+        let line = self.first + channel * self.collective.schedule().edges() + edge;
+        self.left.as_ref().map_or(line, |left| left[line as usize])
     }
+}
+
+/// A collective of a size or of what each rank has for each.
+fn of_amount(of: &Collective, chunks: Option<u32>, what: What, matrices: &Matrices) -> Collective {
+    match what.matrix.and_then(|place| matrices.get(&place)) {
+        Some(matrix) => of_matrix(of, chunks, matrix),
+        None => of_size(of, chunks, what.size),
+    }
+}
+
+/// An all-to-all of what each rank has for each, in as many channels and chunks as the least of that fills with an octet each.
+fn of_matrix(of: &Collective, chunks: Option<u32>, matrix: &Arc<Matrix>) -> Collective {
+    let mut it = of.with_matrix(Arc::clone(matrix));
+    let least = matrix.least().unwrap_or(0);
+    let within = |most: u32, parts: u64| u32::try_from(parts.clamp(1, most.into())).unwrap_or(most);
+    it.channels = within(it.channels, least);
+    let longest = it.carried(0).iter().map(|carried| carried.sizes.1).max().unwrap_or(0);
+    // Messages may have no more, even if those of few octets have none then.
+    let needed = u32::try_from(longest.div_ceil(MESSAGE_MAX).max(1)).unwrap_or(CHUNKS_MAX).min(CHUNKS_MAX);
+    let wanted = chunks.unwrap_or(needed);
+    it.chunks = within(wanted, least / u64::from(it.channels)).max(needed.min(wanted));
+    it
 }
 
 /// A collective of a size, in as many channels and chunks as that fills with an octet for each shard at least.
@@ -138,8 +178,8 @@ fn of_size(of: &Collective, chunks: Option<u32>, size: u64) -> Collective {
     it
 }
 
-/// The way of collectives by group, operation, root and size, by its place among all.
-pub(super) type Places = BTreeMap<(u32, &'static str, u32, u64), u32>;
+/// The way of collectives by group, operation, root and what ranks have, by its place among all.
+pub(super) type Places = BTreeMap<(u32, &'static str, u32, What), u32>;
 
 /// The ways of all collectives; `lines` get their queue pairs, with all that these carry.
 pub(super) fn ways(
@@ -150,11 +190,11 @@ pub(super) fn ways(
 ) -> Result<(Vec<Way>, Places), WayError> {
     let mut ways: Vec<Way> = Vec::new();
     let mut places = Places::new();
-    for Kind { group, members, operation, root, algorithm, sizes } in kinds(schedule, how, placed) {
+    for Kind { group, members, operation, root, algorithm, sizes, matrices } in kinds(schedule, how, placed) {
         let collective = template(&members, (operation, root), algorithm, how);
-        for &size in sizes.keys() {
-            check(&of_size(&collective, how.chunks, size)).map_err(|(what, key)| WayError {
-                does: Does::Collective { operation, size, group, root, number: 0 }.to_string(),
+        for &of in sizes.keys() {
+            check(&of_amount(&collective, how.chunks, of, &matrices)).map_err(|(what, key)| WayError {
+                does: Does::Collective { operation, size: of.size, group, root, number: 0 }.to_string(),
                 ranks: members.len(),
                 what,
                 key,
@@ -187,21 +227,40 @@ pub(super) fn ways(
             }
         };
         let edges = collective.schedule().edges() as usize;
-        for (&size, &count) in &sizes {
-            let one = of_size(&collective, how.chunks, size);
+        for (&what, &count) in &sizes {
+            let one = of_amount(&collective, how.chunks, what, &matrices);
             for (channel, lines) in (0..one.channels).zip(lines[first as usize..].chunks_mut(edges)) {
-                let octets = one.octets_by_edge(channel);
-                for ((edge, line), octets) in (0..).zip(lines).zip(octets) {
-                    let longest = one.message_sizes(edge).1;
-                    line.add(one.messages(edge) * count, octets.saturating_mul(count), longest);
+                let carried = one.carried(channel).into_iter().zip(one.octets_by_edge(channel));
+                for (line, (Carried { messages, sizes }, octets)) in lines.iter_mut().zip(carried) {
+                    line.add(messages * count, octets.saturating_mul(count), sizes.1);
                 }
             }
         }
         let place = u32::try_from(ways.len()).unwrap_or(u32::MAX);
-        places.extend(sizes.keys().map(|size| ((group, operation.name(), root, *size), place)));
-        ways.push(Way { group, members: Group::new(members), collective, chunks: how.chunks, first });
+        places.extend(sizes.keys().map(|what| ((group, operation.name(), root, *what), place)));
+        let (members, chunks) = (Group::new(members), how.chunks);
+        ways.push(Way { group, members, collective, chunks, matrices, first, left: None });
     }
+    leave_out(&mut ways, lines);
     Ok((ways, places))
+}
+
+/// Leaves out queue pairs that carry nothing: those of ranks that have nothing for one another, and of channels that no size fills.
+fn leave_out(ways: &mut [Way], lines: &mut Vec<Line>) {
+    if lines.iter().all(|line| line.messages > 0) {
+        return;
+    }
+    let mut next = 0;
+    let place = |line: &Line| {
+        let place = next;
+        next += u32::from(line.messages > 0);
+        place
+    };
+    let left: Arc<[u32]> = lines.iter().map(place).collect();
+    lines.retain(|line| line.messages > 0);
+    for way in ways {
+        way.left = Some(Arc::clone(&left));
+    }
 }
 
 /// Collectives of a group that go one way.
@@ -213,15 +272,19 @@ struct Kind {
     root: u32,
     algorithm: Algorithm,
     /// How many there are of each size.
-    sizes: BTreeMap<u64, u64>,
+    sizes: Sizes,
+    matrices: Matrices,
 }
+
+/// How many collectives have so much.
+type Sizes = BTreeMap<What, u64>;
 
 /// All of them, those of one group together; a rank by itself has nobody to send to, and none.
 fn kinds(schedule: &Schedule, how: &How, placed: Placed<'_>) -> Vec<Kind> {
-    let mut all = BTreeMap::<(u32, &str, u32), (Operation, BTreeMap<u64, u64>)>::new();
-    for &Joint { group, operation, root, size, .. } in &schedule.joint {
-        let kind = all.entry((group, operation.name(), root)).or_insert_with(|| (operation, BTreeMap::new()));
-        *kind.1.entry(size).or_default() += 1;
+    let mut all = BTreeMap::<(u32, &str, u32), (Operation, Sizes)>::new();
+    for &Joint { group, operation, root, size, matrix, .. } in &schedule.joint {
+        let kind = all.entry((group, operation.name(), root)).or_insert_with(|| (operation, Sizes::new()));
+        *kind.1.entry(What { size, matrix }).or_default() += 1;
     }
     let mut auto = how.auto.clone();
     let mut kinds = Vec::new();
@@ -230,8 +293,12 @@ fn kinds(schedule: &Schedule, how: &How, placed: Placed<'_>) -> Vec<Kind> {
         if members.len() < 2 {
             continue;
         }
+        let matrices = matrices(schedule, group, &members, sizes.keys());
         let by_algorithm = match auto.as_mut().filter(|auto| auto.operations.contains(name)) {
-            Some(auto) => by_algorithm(&members, (operation, root), how, placed, &mut auto.network, &sizes),
+            Some(auto) => {
+                let weighed = Weighed { members: &members, kind: (operation, root), how, placed };
+                weighed.by_algorithm(&mut auto.network, &sizes, &matrices)
+            }
             None => {
                 let usual = operation.algorithms()[0];
                 vec![(how.algorithms.get(name).copied().unwrap_or(usual), sizes)]
@@ -244,36 +311,64 @@ fn kinds(schedule: &Schedule, how: &How, placed: Placed<'_>) -> Vec<Kind> {
             root,
             algorithm,
             sizes,
+            matrices: matrices.clone(),
         }));
     }
     kinds
 }
 
-/// The sizes of `members`' collectives by the algorithm that takes least for each.
-fn by_algorithm(
+/// What ranks have for one another, in the order of `members`.
+fn matrices<'a>(
+    schedule: &Schedule,
+    group: u32,
     members: &[u32],
-    (operation, root): (Operation, u32),
-    how: &How,
-    placed: Placed<'_>,
-    network: &mut Network,
-    sizes: &BTreeMap<u64, u64>,
-) -> Vec<(Algorithm, BTreeMap<u64, u64>)> {
-    let hosts: Vec<HostId> = members.iter().map(|rank| placed.hosts[*rank as usize]).collect();
-    let model = Model::new(network, &hosts, on_each_server(members, how.per_server), placed.listed);
-    let all: Vec<_> =
-        operation.weighed(members.len()).map(|it| template(members, (operation, root), it, how)).collect();
-    let mut chosen: Vec<(Algorithm, BTreeMap<u64, u64>)> = Vec::new();
-    for (&size, &count) in sizes {
-        let candidates: Vec<_> = all.iter().map(|it| of_size(it, how.chunks, size)).collect();
-        let can_be_done = candidates.iter().filter(|it| check(it).is_ok());
-        // What cannot be done at all is refused as what is usual.
-        let fastest = model.fastest(can_be_done).map_or(operation.algorithms()[0], |it| it.algorithm);
-        match chosen.iter_mut().find(|(algorithm, _)| *algorithm == fastest) {
-            Some((_, sizes)) => _ = sizes.insert(size, count),
-            None => chosen.push((fastest, BTreeMap::from([(size, count)]))),
+    all: impl Iterator<Item = &'a What>,
+) -> Matrices {
+    let listed = &schedule.groups[group as usize];
+    let places: Vec<u32> = members.iter().filter_map(|rank| listed.place(*rank)).collect();
+    let ordered = |place: u32| {
+        let matrix = &schedule.matrices[place as usize];
+        if members == listed.ranks { Arc::clone(matrix) } else { Arc::new(matrix.ordered(&places)) }
+    };
+    all.filter_map(|what| what.matrix).map(|place| (place, ordered(place))).collect()
+}
+
+/// Collectives of one kind whose algorithm is chosen.
+struct Weighed<'a> {
+    members: &'a [u32],
+    kind: (Operation, u32),
+    how: &'a How,
+    placed: Placed<'a>,
+}
+
+impl Weighed<'_> {
+    /// Their sizes by the algorithm that takes least for each.
+    fn by_algorithm(
+        &self,
+        network: &mut Network,
+        sizes: &Sizes,
+        matrices: &Matrices,
+    ) -> Vec<(Algorithm, Sizes)> {
+        let Self { members, kind: (operation, root), how, placed } = *self;
+        let hosts: Vec<HostId> = members.iter().map(|rank| placed.hosts[*rank as usize]).collect();
+        let model = Model::new(network, &hosts, on_each_server(members, how.per_server), placed.listed);
+        let all: Vec<_> = operation
+            .weighed(members.len())
+            .map(|it| template(members, (operation, root), it, how))
+            .collect();
+        let mut chosen: Vec<(Algorithm, Sizes)> = Vec::new();
+        for (&what, &count) in sizes {
+            let candidates: Vec<_> = all.iter().map(|it| of_amount(it, how.chunks, what, matrices)).collect();
+            let can_be_done = candidates.iter().filter(|it| check(it).is_ok());
+            // What cannot be done at all is refused as what is usual.
+            let fastest = model.fastest(can_be_done).map_or(operation.algorithms()[0], |it| it.algorithm);
+            match chosen.iter_mut().find(|(algorithm, _)| *algorithm == fastest) {
+                Some((_, sizes)) => _ = sizes.insert(what, count),
+                None => chosen.push((fastest, Sizes::from([(what, count)]))),
+            }
         }
+        chosen
     }
-    chosen
 }
 
 /// The order in which algorithms count a group's ranks: that of the list, but where several share a server those of one server come together, except where
@@ -306,6 +401,7 @@ fn template(
         root,
         shuffled: false,
         size: Bytes(0),
+        amounts: None,
         channels: 1,
         chunks: 1,
         iterations: 1,
@@ -341,8 +437,11 @@ fn check(collective: &Collective) -> Result<(), (String, &'static str)> {
         ));
     }
     match collective.check() {
-        // Empty messages are sent as well as others.
-        Ok(()) | Err(CollectiveFault::TooSmall { .. }) => Ok(()),
+        // Empty messages are sent as well as others, and of what ranks have for nobody there is none.
+        Ok(())
+        | Err(CollectiveFault::TooSmall { .. } | CollectiveFault::TooFew(..) | CollectiveFault::Nothing) => {
+            Ok(())
+        }
         Err(fault @ CollectiveFault::NoPowerOfTwo(_)) => Err((
             format!(
                 "`halving-doubling` is for powers of two; set `algorithm = {{ {} = \"ring\" }}`",
@@ -433,7 +532,7 @@ mod tests {
                 // Of seven octets there are fewer channels and chunks.
                 for (number, size) in [(0, 1003), (1, 7)] {
                     let (_, way) = goal.way(number).expect("a way");
-                    let one = way.of_size(size);
+                    let one = way.of(What { size, matrix: None });
                     let steps = one.schedule();
                     for (channel, rank, step) in (0..one.channels)
                         .flat_map(|channel| (0..8).map(move |rank| (channel, rank)))
@@ -487,7 +586,7 @@ mod tests {
         let parts = |lines: &str, how: &How, size: u64| {
             let mut goal = goal(&format!("{lines} {size}b"));
             goal.set_how(how).expect("it can be done");
-            let one = goal.way(0).expect("a way").1.of_size(size);
+            let one = goal.way(0).expect("a way").1.of(What { size, matrix: None });
             (one.channels, one.chunks)
         };
         let usual = How::default();

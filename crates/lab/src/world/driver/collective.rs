@@ -6,7 +6,7 @@
 use super::course::{Came, Course, Part, Post};
 use super::{Driver, at};
 use crate::results::collective::{CollectiveResult, Iteration, SlowStep};
-use crate::traffic::collective::Collective;
+use crate::traffic::collective::{Carried, Collective, Pairs};
 use crate::traffic::{Job, JobId, Traffic};
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
@@ -45,6 +45,10 @@ struct Group {
     connected: usize,
     /// Of each the messages that have still to arrive, over all iterations.
     coming: Vec<u64>,
+    /// What they are.
+    pairs: Pairs,
+    /// What each edge of each kind of channels carries in one iteration.
+    carried: Vec<Vec<Carried>>,
     /// The octets of each of a channel in one iteration, of the first channel and of the last one asked for.
     octets: (u32, Vec<u64>),
     start: Instant,
@@ -94,8 +98,9 @@ impl Collectives {
                 operation: spec.operation,
                 algorithm: spec.algorithm,
                 ranks: group.course.schedule().ranks(),
-                root: spec.operation.has_root().then_some(spec.root),
                 bytes: spec.size.0,
+                busiest: spec.busiest(),
+                root: spec.operation.has_root().then_some(spec.root),
                 channels: spec.channels,
                 chunks: spec.chunks,
                 asked: spec.iterations,
@@ -139,13 +144,20 @@ impl Group {
     fn new(spec: &Collective, jitter_max: &[Span], jitter: Random) -> Self {
         let course = Course::new(spec.clone());
         let schedule = course.schedule();
-        let pairs = spec.queue_pairs() as usize;
+        let numbers = spec.pairs();
+        let pairs = numbers.count() as usize;
+        let carried: Vec<Vec<Carried>> = (0..spec.kinds()).map(|channel| spec.carried(channel)).collect();
+        let coming = |number| {
+            let (channel, edge) = numbers.at(number);
+            let of_one = carried[(channel % spec.kinds()) as usize][edge as usize].messages;
+            of_one * u64::from(spec.iterations)
+        };
         Self {
             hosts: spec.ranks.clone(),
             ends: vec![[HostId(0); 2]; pairs],
             places: vec![0; pairs],
             connected: 0,
-            coming: (0..spec.queue_pairs()).map(|pair| spec.messages(pair % schedule.edges())).collect(),
+            coming: (0..numbers.count()).map(coming).collect(),
             octets: (0, spec.octets_by_edge(0)),
             start: Instant::ZERO,
             first_end: None,
@@ -155,13 +167,15 @@ impl Group {
             jitter,
             jitter_max: jitter_max.to_vec(),
             course,
+            pairs: numbers,
+            carried,
         }
     }
 
     fn connect(&mut self, job: &Job, hosts: [HostId; 2], place: u32) -> (u64, u64) {
         let (spec, schedule) = (self.course.spec(), self.course.schedule());
         let number = job.id.number;
-        let (channel, edge) = (number / schedule.edges(), number % schedule.edges());
+        let (channel, edge) = self.pairs.at(number);
         let (from, to) = schedule.ends(edge);
         for (place, host) in [from, to].into_iter().zip(hosts) {
             self.hosts[spec.rank_at(channel, place) as usize] = host;
@@ -173,7 +187,7 @@ impl Group {
             self.octets = (channel, spec.octets_by_edge(channel));
         }
         let octets = self.octets.1[edge as usize] * u64::from(spec.iterations);
-        (octets, spec.message_sizes(edge).1)
+        (octets, self.carried[(channel % spec.kinds()) as usize][edge as usize].sizes.1)
     }
 
     fn jitter_of(&mut self, rank: u32) -> Span {
@@ -192,8 +206,8 @@ impl Group {
 
     /// What comes by queue pair `number`, with this tag.
     fn part(&self, number: u32, tag: u32) -> Part {
-        let (edges, chunks) = (self.course.schedule().edges(), self.course.spec().chunks);
-        Part { channel: number / edges, edge: number % edges, step: tag / chunks, chunk: tag % chunks }
+        let ((channel, edge), chunks) = (self.pairs.at(number), self.course.spec().chunks);
+        Part { channel, edge, step: tag / chunks, chunk: tag % chunks }
     }
 
     /// `rank` is done with this iteration: whether it was the last.
@@ -259,9 +273,9 @@ impl Driver {
 
     /// Posts messages of a collective.
     fn post_parts(&mut self, now: Instant, hosts: &mut [Host], group: &Group, mut posts: Vec<Post>) {
-        let (edges, chunks) = (group.course.schedule().edges(), group.course.spec().chunks);
+        let chunks = group.course.spec().chunks;
         for Post { part: Part { channel, edge, step, chunk }, octets } in posts.drain(..) {
-            let place = group.places[(channel * edges + edge) as usize];
+            let place = group.places[group.pairs.number(channel, edge) as usize];
             let Some(live) = &self.live[place as usize] else { continue };
             // What was posted before has been sent when the last has.
             let signaled = live.left == octets;

@@ -70,7 +70,7 @@ impl Course {
     /// Makes it one that no rank has begun.
     pub(super) fn start_anew(&mut self) {
         for (missing, rank) in self.missing.iter_mut().zip(0..) {
-            let of = |channel| u64::from(self.schedule.receives(self.spec.place_of(channel, rank)));
+            let of = |channel| u64::from(self.spec.receives(channel, rank));
             *missing = (0..self.spec.channels).map(of).sum::<u64>() * u64::from(self.spec.chunks);
         }
         self.received.fill(0);
@@ -100,8 +100,8 @@ impl Course {
     /// A rank begins: `posts` get what it sends then. Whether it is done already.
     pub(super) fn begin(&mut self, rank: u32, posts: &mut Vec<Post>) -> bool {
         self.begun[rank as usize] = true;
-        let firsts = |channel| self.schedule.at_once(self.spec.place_of(channel, rank)).collect::<Vec<_>>();
-        let firsts: Vec<Vec<u32>> = (0..self.spec.kinds()).map(firsts).collect();
+        let firsts: Vec<Vec<u32>> =
+            (0..self.spec.kinds()).map(|channel| self.spec.at_once(channel, rank)).collect();
         for nth in 0..firsts.iter().map(Vec::len).max().unwrap_or(0) {
             for chunk in 0..self.spec.chunks {
                 for channel in 0..self.spec.channels {
@@ -144,13 +144,13 @@ impl Course {
         let of_rank = rank as usize * parts + (channel * self.spec.chunks + chunk) as usize;
         let kept = self.schedule.kept() as usize;
         let received = &mut self.received[of_rank * kept..(of_rank + 1) * kept];
-        let steps: Range<u32> = self.schedule.follows(self.spec.place_of(channel, rank), received, step);
+        let steps: Range<u32> = self.spec.follows(channel, rank, received, step);
         posts.extend(steps.filter_map(|step| self.post(rank, channel, step, chunk)));
     }
 
     /// The message of `rank` in `step`, if there is one.
     fn post(&self, rank: u32, channel: u32, step: u32, chunk: u32) -> Option<Post> {
-        let message = self.schedule.message(self.spec.place_of(channel, rank), step)?;
+        let message = self.spec.message(channel, self.spec.place_of(channel, rank), step)?;
         let octets = self.spec.octets(channel, chunk, &message);
         Some(Post { part: Part { channel, edge: message.edge, step, chunk }, octets })
     }

@@ -86,7 +86,7 @@ impl Courses {
             && let Some(place) = way.place(rank)
         {
             let running = self.running.entry(number).or_insert_with(|| Running {
-                course: Course::new(way.of_size(spec.schedule.joint[number as usize].size)),
+                course: Course::new(spec.collective(number).expect("it has a way")),
                 operations: vec![None; way.ranks().len()],
                 unacknowledged: vec![0; way.ranks().len()],
             });

@@ -561,7 +561,7 @@ impl Ranks {
 
     /// What became of each collective, but for how long it takes alone.
     pub(super) fn joint(&self) -> Vec<JointResult> {
-        let Schedule { joint, groups, .. } = &*self.spec.schedule;
+        let Schedule { joint, groups, matrices, .. } = &*self.spec.schedule;
         let result = |((number, it), times): ((u32, &Joint), &JointTimes)| JointResult {
             operation: it.operation,
             algorithm: self.spec.way(number).map(|(_, way)| way.algorithm()),
@@ -569,10 +569,8 @@ impl Ranks {
             ranks: u32::try_from(groups[it.group as usize].ranks.len()).unwrap_or(u32::MAX),
             root: it.operation.has_root().then_some(it.root),
             size: it.size,
-            parts: self.spec.way(number).map_or((1, 1), |(_, way)| {
-                let one = way.of_size(it.size);
-                (one.channels, one.chunks)
-            }),
+            busiest: it.matrix.and_then(|place| Some(matrices.get(place as usize)?.busiest())),
+            parts: self.spec.collective(number).map_or((1, 1), |one| (one.channels, one.chunks)),
             first: it.first,
             times: *times,
             ideal: None,
