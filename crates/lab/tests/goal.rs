@@ -438,11 +438,11 @@ fn what_holds_up_the_end_of_a_collective_shows_though_that_takes_less_than_the_w
         (path.collectives, path.ideal, one.joint[0].ideal.expect("it has one"))
     };
     let (alone, ideal, whole) = times("late.goal");
-    assert_eq!(alone, ideal, "it is a message alone");
+    assert_eq!((alone, whole), (ideal, ideal), "it is a message alone");
     let (disturbed, same, _) = times("disturbed.goal");
     assert_eq!(ideal, same);
     // Most of 200 KB at 100 Gb/s, and still less than three messages.
-    assert!(disturbed > ideal + Span::from_micros(12) && disturbed < whole, "{disturbed} {ideal} {whole}");
+    assert!(disturbed > ideal + Span::from_micros(12) && disturbed < ideal * 3, "{disturbed} {ideal}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub struct JointResult {
     pub first: (u32, u32),
     /// When it was begun and done.
     pub times: JointTimes,
-    /// The least time that it takes on an idle network where all begin together; `None` where a rank does it by itself.
+    /// The least time from when its last rank begins on an idle network, the others having begun when they did; `None` where a rank does it by itself.
     pub ideal: Option<Span>,
 }
 

@@ -4,7 +4,7 @@ use super::Simulation;
 use super::driver::Trip;
 use super::path::{Arrival, Paths};
 use super::profile::Profiles;
-use crate::results::{CollectiveResult, GoalResult, LinkKind};
+use crate::results::{CollectiveResult, GoalResult, JointResult, LinkKind};
 use crate::run::{Go, Progress, RunError};
 use crate::scenario::Scenario;
 use crate::traffic::collective::amounts::Matrix;
@@ -15,7 +15,7 @@ use crate::traffic::{Algorithm, Collective, Traffic};
 use roci_fabric::fabric::Fabric;
 use roci_fabric::net::Net;
 use roci_fabric::packet::HostId;
-use roci_units::Span;
+use roci_units::{Instant, Span};
 use std::collections::BTreeMap;
 
 /// So many packets of a queue pair may be under way: a quarter of the circle of PSNs.
@@ -50,7 +50,7 @@ impl Simulation<'_> {
         let ideals: Vec<_> = driver
             .collectives
             .ends()
-            .map(|(spec, ends)| Some(ideal(&mut self.paths, net, &driver.profiles, spec, ends?)))
+            .map(|(spec, ends)| Some(ideal(&mut self.paths, net, &driver.profiles, spec, ends?, &[])))
             .collect();
         driver.collectives.results(&ideals)
     }
@@ -120,24 +120,35 @@ impl Simulation<'_> {
         for result in results {
             let Traffic::Goal(spec) = &self.scenario.traffic[result.table] else { continue };
             let ends = driver.goals.ends(result.table);
-            // Those of one kind of a group and of one size take the same.
+            // Those of one kind of a group and of one size whose ranks begin together take the same.
             let mut known = BTreeMap::new();
-            for (number, joint) in (0..).zip(&mut result.joint) {
+            let begins = driver.goals.begins(result.table);
+            for ((number, joint), begins) in (0..).zip(&mut result.joint).zip(&begins) {
                 let Some((place, way)) = spec.way(number) else { continue };
                 let matrix = spec.schedule.joint[number as usize].matrix;
-                joint.ideal = Some(*known.entry((place, joint.size, matrix)).or_insert_with(|| {
+                let first = begins.iter().min().copied().unwrap_or(Instant::ZERO);
+                let late: Vec<Span> = begins.iter().map(|begin| begin.since(first)).collect();
+                let last = late.iter().max().copied().unwrap_or_default();
+                let mut from_first = || {
                     let one = spec.collective(number).expect("it has a way");
                     let pairs = one.pairs();
                     let lines = (0..pairs.count()).map(|number| pairs.at(number));
                     let ends: Vec<_> =
                         lines.map(|(channel, edge)| ends[way.line(channel, edge) as usize]).collect();
-                    ideal(&mut self.paths, net, &driver.profiles, &one, &ends)
-                }));
+                    ideal(&mut self.paths, net, &driver.profiles, &one, &ends, &late)
+                };
+                let least = if last.is_zero() {
+                    *known.entry((place, joint.size, matrix)).or_insert_with(from_first)
+                } else {
+                    from_first()
+                };
+                joint.ideal = Some(least.saturating_sub(last));
             }
             for link in result.path.iter_mut().flat_map(|path| &mut path.links) {
                 if let (LinkKind::Collective, Does::Collective { number, .. }) = (link.kind, link.does) {
-                    let least = result.joint[number as usize].ideal.unwrap_or_default();
-                    link.ideal = least.min(link.to.since(link.from));
+                    let JointResult { ideal, times, .. } = result.joint[number as usize];
+                    let end = times.last_begin + ideal.unwrap_or_default();
+                    link.ideal = end.since(link.from).min(link.to.since(link.from));
                 }
             }
         }
@@ -146,17 +157,20 @@ impl Simulation<'_> {
 
 /// The longer of two times that `spec` cannot be faster than, where its queue pairs have the NICs of `ends`: that of one chunk which is
 /// alone and goes through all steps, and that in which the busiest NIC gets all that it sends out of its link, and the last
-/// packet arrives.
+/// packet arrives. Ranks begin so `late`, or all at once where that is empty; the time is that from the first of them on.
 fn ideal(
     paths: &mut Paths<'_>,
     net: &Net,
     profiles: &Profiles,
     spec: &Collective,
     ends: &[[HostId; 2]],
+    late: &[Span],
 ) -> Span {
     let (schedule, pairs) = (spec.schedule(), spec.pairs());
+    // None is done before it begins.
+    let last = late.iter().max().copied().unwrap_or_default();
     if pairs.count() == 0 {
-        return Span::ZERO;
+        return last;
     }
     // Channels have the same ends, unless hosts have several NICs or rings go different ways.
     let by_channel: Vec<&[[HostId; 2]]> =
@@ -169,8 +183,9 @@ fn ideal(
     let mut links = BTreeMap::new();
     let mut longest = Span::ZERO;
     for (channel, ends) in (0..).zip(kinds) {
+        let late = Late { spec, channel, of: late };
         if let Some(matrix) = spec.matrix() {
-            let uneven = Uneven { spec, matrix, channel, pairs: &pairs, ends };
+            let uneven = Uneven { spec, matrix, channel, pairs: &pairs, ends, late };
             longest = longest.max(uneven.longest(paths, net, profiles, copies, &mut links));
             continue;
         }
@@ -185,18 +200,35 @@ fn ideal(
             Algorithm::Pxn => of_rails,
             Algorithm::Ring | Algorithm::HalvingDoubling | Algorithm::Direct => of_steps,
         };
-        longest = longest.max(of(&schedule, &arrivals, copies, &mut links));
+        longest = longest.max(of(&schedule, &arrivals, late, copies, &mut links));
         if schedule.gathers() {
             // All of it comes by one link.
             for (edge, arrival) in (0..).zip(&arrivals) {
                 let ([from, to], size) = (arrival.ends, size(edge));
                 let ahead = paths.ahead(net, from, to, size, profiles.mtu(from, to));
-                carry(&mut links, (to, true), arrival.taken * copies, ahead);
+                let begun = late.of(schedule.ends(edge).0);
+                carry(&mut links, (to, true), arrival.taken * copies, begun + ahead);
             }
         }
     }
     let by_link = links.into_values().map(|link| link.busy + link.behind).max();
-    longest.max(by_link.unwrap_or(Span::ZERO))
+    longest.max(by_link.unwrap_or(Span::ZERO)).max(last)
+}
+
+/// How late ranks begin, behind the first of them; nothing where all begin at once.
+#[derive(Clone, Copy)]
+struct Late<'a> {
+    spec: &'a Collective,
+    channel: u32,
+    of: &'a [Span],
+}
+
+impl Late<'_> {
+    /// The rank at a place of the channel.
+    fn of(self, place: u32) -> Span {
+        let rank = self.spec.rank_at(self.channel, place);
+        self.of.get(rank as usize).copied().unwrap_or_default()
+    }
 }
 
 /// A channel of an all-to-all whose ranks have different amounts for one another.
@@ -207,6 +239,7 @@ struct Uneven<'a> {
     pairs: &'a Pairs,
     /// Of those of the channel the NICs at their ends.
     ends: &'a [[HostId; 2]],
+    late: Late<'a>,
 }
 
 impl Uneven<'_> {
@@ -233,13 +266,15 @@ impl Uneven<'_> {
                 let mtu = profiles.mtu(from, to);
                 let arrival = paths.arrival(net, from, to, size, mtu);
                 let (sender, shard) = (schedule.ends(message.edge).0, message.shards.start);
-                let since = if rails { ready.get(&(sender, shard)).copied() } else { None };
-                longest = longest.max(since.unwrap_or_default() + arrival.time);
-                carry(links, (from, false), arrival.busy * copies, arrival.behind);
+                let begun = self.late.of(sender);
+                let has = if rails { ready.get(&(sender, shard)).copied() } else { None };
+                let arrived = begun.max(has.unwrap_or_default()) + arrival.time;
+                longest = longest.max(arrived);
+                carry(links, (from, false), arrival.busy * copies, begun + arrival.behind);
                 let ahead = paths.ahead(net, from, to, size, mtu);
-                carry(links, (to, true), arrival.taken * copies, ahead);
+                carry(links, (to, true), arrival.taken * copies, begun + ahead);
                 let ready = ready.entry((message.to, shard)).or_default();
-                *ready = (*ready).max(arrival.time);
+                *ready = arrived.max(*ready);
             }
         }
         longest
@@ -251,7 +286,7 @@ impl Uneven<'_> {
 struct Carried {
     /// How long it is busy.
     busy: Span,
-    /// How long the last packet is on its way behind that, at least.
+    /// How long the last packet is on its way behind that, or the first ahead of it, at least; with how late its sender begins.
     behind: Span,
 }
 
@@ -265,11 +300,17 @@ fn carry(links: &mut Links, way: (HostId, bool), busy: Span, behind: Span) {
 }
 
 /// The time of a chunk that is alone, step by step; `links` have all `copies` of it to carry.
-fn of_steps(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut Links) -> Span {
+fn of_steps(
+    schedule: &Schedule,
+    arrivals: &[Arrival],
+    late: Late<'_>,
+    copies: u64,
+    links: &mut Links,
+) -> Span {
     let ranks = 0..schedule.ranks();
     let mut longest = Span::ZERO;
     // When each rank may send in this step, and in the next.
-    let start = |rank: u32| schedule.at_once(rank).next().map(|_| Span::ZERO);
+    let start = |rank: u32| schedule.at_once(rank).next().map(|_| late.of(rank));
     let mut ready: Vec<Option<Span>> = ranks.clone().map(start).collect();
     let mut next = ready.clone();
     for step in 0..schedule.steps() {
@@ -282,10 +323,11 @@ fn of_steps(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut 
             let arrival = arrivals[message.edge as usize];
             let arrived = since + arrival.time;
             longest = longest.max(arrived);
-            carry(links, (arrival.ends[0], false), arrival.busy * copies, arrival.behind);
+            carry(links, (arrival.ends[0], false), arrival.busy * copies, late.of(rank) + arrival.behind);
             if schedule.waits() {
                 // All steps before must have come as well.
-                next[message.to as usize] = ready[message.to as usize].max(Some(arrived));
+                let begun = arrived.max(late.of(message.to));
+                next[message.to as usize] = ready[message.to as usize].max(Some(begun));
             }
         }
         std::mem::swap(&mut ready, &mut next);
@@ -294,21 +336,28 @@ fn of_steps(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut 
 }
 
 /// The same of an all-to-all over rails: what is sent on has come from all ranks of the server.
-fn of_rails(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut Links) -> Span {
+fn of_rails(
+    schedule: &Schedule,
+    arrivals: &[Arrival],
+    late: Late<'_>,
+    copies: u64,
+    links: &mut Links,
+) -> Span {
     let mut longest = Span::ZERO;
-    let mut ready = vec![Span::ZERO; schedule.ranks() as usize];
+    let mut ready: Vec<Span> = (0..schedule.ranks()).map(|rank| late.of(rank)).collect();
     // Steps within servers come before those on rails.
     for step in 0..schedule.steps() {
         for rank in 0..schedule.ranks() {
             let Some(message) = schedule.message(rank, step) else { continue };
             let arrival = arrivals[message.edge as usize];
             let is_on_rail = schedule.is_on_rail(message.edge);
-            let since = if is_on_rail { ready[rank as usize] } else { Span::ZERO };
-            longest = longest.max(since + arrival.time);
-            carry(links, (arrival.ends[0], false), arrival.busy * copies, arrival.behind);
+            let begun = late.of(rank);
+            let arrived = if is_on_rail { ready[rank as usize] } else { begun } + arrival.time;
+            longest = longest.max(arrived);
+            carry(links, (arrival.ends[0], false), arrival.busy * copies, begun + arrival.behind);
             if !is_on_rail {
                 let ready = &mut ready[message.to as usize];
-                *ready = (*ready).max(arrival.time);
+                *ready = arrived.max(*ready);
             }
         }
     }
@@ -316,14 +365,21 @@ fn of_rails(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut 
 }
 
 /// The same of two trees: the time in which a chunk that is alone goes up the higher of them and comes down.
-fn of_trees(schedule: &Schedule, arrivals: &[Arrival], copies: u64, links: &mut Links) -> Span {
+fn of_trees(
+    schedule: &Schedule,
+    arrivals: &[Arrival],
+    late: Late<'_>,
+    copies: u64,
+    links: &mut Links,
+) -> Span {
     let behind = arrivals.iter().map(|arrival| arrival.behind).min().unwrap_or(Span::ZERO);
-    for arrival in arrivals {
-        carry(links, (arrival.ends[0], false), arrival.busy * copies, behind);
+    for (edge, arrival) in (0..).zip(arrivals) {
+        let begun = late.of(schedule.ends(edge).0);
+        carry(links, (arrival.ends[0], false), arrival.busy * copies, begun + behind);
         carry(links, (arrival.ends[1], true), arrival.taken * copies, behind);
     }
     let alone = [false, true].map(|second| {
-        let one = OneTree { schedule, tree: schedule.tree(second), second, arrivals };
+        let one = OneTree { schedule, tree: schedule.tree(second), second, arrivals, late };
         one.sum_and_total()
     });
     alone.into_iter().fold(Span::ZERO, Span::max)
@@ -335,6 +391,7 @@ struct OneTree<'a> {
     tree: Tree,
     second: bool,
     arrivals: &'a [Arrival],
+    late: Late<'a>,
 }
 
 impl OneTree<'_> {
@@ -359,7 +416,8 @@ impl OneTree<'_> {
                 children().map(|child| (sums[child as usize], self.arrival(child, false))).collect();
             let down: Vec<_> =
                 children().map(|child| (self.arrival(child, true), totals[child as usize])).collect();
-            sums[node as usize] = sum_at(&up);
+            // Its own data are in it.
+            sums[node as usize] = sum_at(&up).max(self.late.of(self.tree.rank(node)));
             totals[node as usize] = all_below(&down);
         }
         sums[0] + totals[0]

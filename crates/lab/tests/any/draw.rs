@@ -68,6 +68,16 @@ const TRAFFIC: &[&str] = &[
      chunks = {m}, channels = {n}",
     "kind = \"collective\", operation = \"all-reduce\", algorithm = \"tree\", hosts = [{a}, {b}, {c}, {d}], ranks_per_server = 2, size = \"9KB\", \
      channels = {m}, chunks = 2",
+    "kind = \"collective\", operation = \"reduce\", root = {m}, size = {s}, chunks = {n}, iterations = {m}",
+    "kind = \"collective\", operation = \"gather\", hosts = [{a}, {b}, {c}], root = 2, size = {s}, channels = {m}",
+    "kind = \"collective\", operation = \"scatter\", hosts = [{c}, {b}, {a}, {d}], root = 1, size = {s}, chunks = {m}",
+    "kind = \"collective\", operation = \"all-reduce\", algorithm = \"auto\", size = {s}, channels = {n}",
+    "kind = \"collective\", operation = \"all-to-all\", hosts = [{a}, {b}, {c}], matrix = [[9, 900, 0], [0, 0, 20000], [64, 64, 7]], iterations = {m}",
+    "kind = \"collective\", operation = \"all-to-all\", algorithm = \"pxn\", hosts = [{a}, {b}, {c}, {d}], ranks_per_server = 2, \
+     matrix = [[0, 99, 0, 9000], [500, 0, 0, 0], [0, 70, 0, 0], [5000, 5, 0, 0]], chunks = {m}",
+    "kind = \"collective\", operation = \"all-to-all\", size = {l}, skew = 1.2, tokens = 16, placement = \"random\"",
+    "kind = \"goal\", file = \"uneven.goal\", hosts = [{a}, {b}, {c}, {d}], chunks = {n}, channels = {m}, eager = {s}, start = {t}",
+    "kind = \"goal\", file = \"uneven.goal\", hosts = [{a}, {c}, {b}, {d}], algorithm = \"auto\", ranks_per_server = 2",
     "kind = \"goal\", file = \"three.goal\", hosts = [{a}, {b}, {c}], overhead = {t}",
     "kind = \"goal\", file = \"three.goal\", placement = \"random\", eager = {s}, start = {t}, queue_pairs = \"tag\"",
     "kind = \"goal\", file = \"two.goal\", hosts = [{b}, {a}], calc_unit = \"3ns\"",
@@ -95,6 +105,14 @@ pub(crate) const FILES: &[(&str, &str)] = &[
         "num_ranks 2\n\
          rank 0 {\na: send 0b to 1 tag 1\nb: send 1b to 1 tag 2\nc: send 20000b to 1 tag 3\nw: recv 1b from 1 tag -1\nx: recv 1b from -1 tag -1\nd: calc 500\nd requires w\n}\n\
          rank 1 {\na: recv 0b from 0 tag 3\nb: recv 1b from 0 tag 2\nc: recv 1b from 0 tag 1\ns: send 300b to 0 tag 7\ns requires b\nt: send 4096b to 0 tag 7\nt requires a\nt requires c\n}\n",
+    ),
+    (
+        "uneven.goal",
+        "num_ranks 4\ngroup 0: 2 0\n\
+         rank 0 {\na: all-to-all 0b 900b 0b 20000b\nb: reduce 3000b root 2\nc: all-to-all 0b 0b group 0\nc requires a\n}\n\
+         rank 1 {\nw: calc 7000\na: all-to-all 1b 0b 0b 0b\na requires w\nb: reduce 3000b root 2\nb requires a\n}\n\
+         rank 2 {\na: all-to-all 0b 0b 50b 0b\nb: reduce 3000b root 2\nc: all-to-all 8b 900b group 0\n}\n\
+         rank 3 {\na: all-to-all 5000b 500b 50b 5b\nb: reduce 3000b root 2\nb irequires a\n}\n",
     ),
     (
         "sums.goal",

@@ -179,6 +179,10 @@ fn of_tables(scenario: &Scenario, results: &Results, broken: &mut Broken) {
         broken.unless(routes_change(scenario) || path.messages >= ideal, || {
             format!("messages of {name} took {} and take {ideal} at least", path.messages)
         });
+        let least = goal.joint.iter().find(|it| it.time() < it.ideal);
+        broken.unless(routes_change(scenario) || least.is_none(), || {
+            format!("a collective of {name} took less than it takes at least: {least:?}")
+        });
         broken.unless(goal.joint.iter().all(|it| it.times.done == it.ranks), || {
             format!("{name} is done, and not all of its collectives: {:?}", goal.joint)
         });

@@ -2,9 +2,11 @@
 
 mod draw;
 mod hold;
+mod joint;
 
 use draw::{FILES, any_scenario};
 use hold::{Broken, LAST, broken, flows_csv};
+use joint::any_joint;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -181,6 +183,22 @@ proptest! {
         let broken = wrong(&text);
         prop_assert!(broken.is_none(), "{text}\n{broken:#?}");
     }
+
+    #[test]
+    fn collectives_of_any_kind_end_with_all_octets_and_take_no_less_than_they_do_at_least(joint in any_joint()) {
+        let wrong = joint.wrong().unwrap_or_default();
+        prop_assert!(wrong.is_empty(), "{joint:?}\n{wrong:#?}");
+    }
+}
+
+#[test]
+fn two_in_three_of_the_collectives_that_are_drawn_are_run_at_least() {
+    let mut runner =
+        TestRunner::new(ProptestConfig { rng_seed: RngSeed::Fixed(58), ..ProptestConfig::default() });
+    let is_run =
+        |runner: &mut TestRunner| any_joint().new_tree(runner).is_ok_and(|it| it.current().wrong().is_some());
+    let runs = (0..60).filter(|_| is_run(&mut runner)).count();
+    assert!(runs >= 40, "{runs} of 60");
 }
 
 #[test]

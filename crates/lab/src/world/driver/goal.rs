@@ -181,6 +181,12 @@ impl Goals {
         })
     }
 
+    /// When each rank of each collective of a table began, by its place in the order of its way; of those that not all have begun there is nothing.
+    pub(in crate::world) fn begins(&self, table: usize) -> Vec<Vec<Instant>> {
+        let Some(group) = &self.groups[table] else { return Vec::new() };
+        group.ranks.begins()
+    }
+
     /// The NICs at the ends of each queue pair of a table.
     pub(in crate::world) fn ends(&self, table: usize) -> Vec<[HostId; 2]> {
         let wires = self.groups[table].iter().flat_map(|group| &group.wires);

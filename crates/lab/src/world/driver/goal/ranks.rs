@@ -578,6 +578,26 @@ impl Ranks {
         (0..).zip(joint).zip(&self.courses.times).map(result).collect()
     }
 
+    /// When each rank began each collective, by its place in the order of the way of that; nothing of those that not all have begun, or that a rank
+    /// does by itself.
+    pub(super) fn begins(&self) -> Vec<Vec<Instant>> {
+        let of = |(number, times): (u32, &JointTimes)| {
+            let ranks = self.spec.way(number).map_or(0, |(_, way)| way.ranks().len());
+            if times.begun as usize == ranks { vec![Instant::NEVER; ranks] } else { Vec::new() }
+        };
+        let mut begins: Vec<Vec<Instant>> = (0..).zip(&self.courses.times).map(of).collect();
+        for (rank, it) in (0..).zip(&self.spec.schedule.ranks) {
+            for (operation, it) in (0..).zip(it.operations()) {
+                let Some(number) = number_of(it.does) else { continue };
+                let place = self.spec.way(number).and_then(|(_, way)| way.place(rank));
+                if let Some(begin) = place.and_then(|place| begins[number as usize].get_mut(place as usize)) {
+                    *begin = self.carried_out_at(rank, operation);
+                }
+            }
+        }
+        begins
+    }
+
     /// What the operation that was done last waited for, and so on back to the beginning; `None` where some are not done.
     pub(super) fn critical_path(&self) -> Option<CriticalPath> {
         let (end, mut rank, mut operation) = self.last()?;
