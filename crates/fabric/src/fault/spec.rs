@@ -118,12 +118,12 @@ impl Turns {
     /// The first instant from `time` on at which it is down, in picoseconds.
     pub(crate) fn next_down(&self, time: u64) -> u64 {
         let (turn, up) = (self.turn(time), self.up.as_ps());
-        if turn >= up { time } else { time + (up - turn) }
+        if turn >= up { time } else { time.saturating_add(up - turn) }
     }
 
-    /// When it comes up, if it is down at `time`.
+    /// When it comes up, if it is down at `time`; at the end of time where that is before.
     pub(crate) fn next_up(&self, time: u64) -> u64 {
-        time + (self.up + self.down).as_ps() - self.turn(time)
+        time.saturating_add((self.up + self.down).as_ps() - self.turn(time))
     }
 
     /// How much of its turn, up and down, is over at `time`.
@@ -194,6 +194,24 @@ impl Fault {
             (false, _) => Err(FaultError::Probability),
             (_, false) => Err(FaultError::Times),
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_go_on_up_to_the_end_of_time() {
+        let turns = Turns { began: Instant::ZERO, up: Span::from_micros(80), down: Span::from_micros(20) };
+        let micros = |time: u64| time * 1_000_000;
+        assert_eq!((turns.next_down(0), turns.next_up(micros(90))), (micros(80), micros(100)));
+        assert_eq!((turns.next_down(micros(185)), turns.next_up(micros(185))), (micros(185), micros(200)));
+        // What another fault of the link has down for good is asked for there, and times beyond are none.
+        for before in [0, 1, micros(30), micros(99)] {
+            let time = u64::MAX - before;
+            assert!(turns.next_up(time) >= time && turns.next_down(time) >= time);
         }
     }
 }
