@@ -566,8 +566,7 @@ impl Reading<'_> {
             Traffic::Incast(spec) => match spec.repeat {
                 Repeat::Once => Some(u64::from(spec.senders)),
                 Repeat::Every(every) => {
-                    let stop = self.stop.map(|stop| Instant::ZERO + stop);
-                    let end = spec.until.into_iter().chain(stop).min()?;
+                    let end = spec.until.into_iter().chain(self.stop.map(|it| Instant::ZERO + it)).min()?;
                     let during = if end > spec.start { end.since(spec.start).as_ps() } else { 0 };
                     Some(u64::from(spec.senders).saturating_mul(during.div_ceil(every.as_ps())))
                 }
