@@ -131,16 +131,25 @@ impl Folder {
         self.put_in_place()
     }
 
-    /// The same, or else makes them appear [beside](Self::beside) that place, with `ending` behind its name, so that they are not lost. Gives where they are, and
-    /// why they are not where they were to be.
+    /// The same, or else makes them appear [beside](Self::beside) that place, with `ending` behind its name, or where nothing can be there either in the
+    /// system's folder for temporary files, so that they are not lost. Gives where they are, and why they are not where they were to be.
     ///
     /// # Errors
-    /// [`OutputError`] of the place that was meant, where they cannot be beside it either.
+    /// [`OutputError`] of the place that was meant, where they cannot be in any of these.
     pub fn publish_or_beside(self, ending: &str) -> Result<(PathBuf, Option<OutputError>), OutputError> {
+        self.publish_or_in(ending, &std::env::temp_dir())
+    }
+
+    fn publish_or_in(self, ending: &str, last: &Path) -> Result<(PathBuf, Option<OutputError>), OutputError> {
         let Err(error) = self.put_in_place() else { return Ok((self.target.clone(), None)) };
         let beside = self.beside(ending);
-        match beside.put_in_place() {
-            Ok(()) => Ok((beside.target.clone(), Some(error))),
+        if beside.put_in_place().is_ok() {
+            return Ok((beside.target.clone(), Some(error)));
+        }
+        // It is everybody's, so that the name tells whose it is; and it may be on another disk, where nothing can be moved to.
+        let place = last.join(format!("{}.{}", name(&beside.target), std::process::id()));
+        match copy(&beside.draft, &place) {
+            Ok(()) => Ok((place, Some(error))),
             Err(_) => Err(error),
         }
     }
@@ -277,6 +286,25 @@ impl<'a> Left<'a> {
         let listed = Path::new("/proc").join(self.process.to_string()).exists();
         !listed && fs::File::open(path).is_ok_and(|folder| folder.try_lock().is_ok())
     }
+}
+
+/// Copies a folder with all that is in it to a place where nothing is; where that fails nothing is there afterwards.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    let all = fs::read_dir(from)?.try_for_each(|entry| {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)
+        } else {
+            fs::copy(entry.path(), &to).map(drop)
+        }
+    });
+    if all.is_err() {
+        // Why it failed says more than why this did.
+        let _ = fs::remove_dir_all(to);
+    }
+    all
 }
 
 /// What the folder itself is called.
@@ -656,11 +684,40 @@ mod tests {
         for taken in [&target, &place] {
             fs::write(taken.join("notes.txt"), "mine").unwrap();
         }
-        match folder.publish_or_beside("-kept") {
+        match folder.publish_or_in("-kept", &scratch.0.join("nowhere")) {
             Err(OutputError::Foreign { path, .. }) => assert_eq!(path, target, "the one that was meant"),
             other => panic!("{other:?}"),
         }
         assert_eq!(scratch.names(), ["run", "run-kept"]);
+    }
+
+    #[test]
+    fn results_for_which_there_is_no_place_beside_it_either_are_copied_to_where_temporary_files_are() {
+        let [scratch, temporary] = ["no-place", "temporary"].map(Scratch::new);
+        let target = scratch.0.join("run");
+        let prepare = || {
+            let folder = Folder::prepare(&target).unwrap();
+            fs::create_dir(folder.draft().join("seed-1")).unwrap();
+            fs::write(folder.draft().join("seed-1/summary.json"), "{}").unwrap();
+            folder
+        };
+        let folder = prepare();
+        for taken in ["run", "run-kept"] {
+            fs::create_dir(scratch.0.join(taken)).unwrap();
+            fs::write(scratch.0.join(taken).join("notes.txt"), "mine").unwrap();
+        }
+        let (place, error) = folder.publish_or_in("-kept", &temporary.0).unwrap();
+        assert_eq!(place, temporary.0.join(format!("run-kept.{}", std::process::id())));
+        assert!(matches!(error, Some(OutputError::Foreign { path, .. }) if path == target));
+        assert_eq!(fs::read_to_string(place.join("seed-1/summary.json")).unwrap(), "{}");
+        assert_eq!(scratch.names(), ["run", "run-kept"], "the draft is gone");
+        // What is there already is nobody's to replace.
+        fs::write(place.join("seed-1/summary.json"), "others'").unwrap();
+        fs::remove_file(target.join("notes.txt")).unwrap();
+        let folder = prepare();
+        fs::write(target.join("notes.txt"), "mine").unwrap();
+        assert!(folder.publish_or_in("-kept", &temporary.0).is_err());
+        assert_eq!(fs::read_to_string(place.join("seed-1/summary.json")).unwrap(), "others'");
     }
 
     #[test]
