@@ -11,7 +11,9 @@ impl Scenario {
             let of = match (&write.flow, write.traffic) {
                 (Some(flow), _) => format!(" of {}", flow.value),
                 (None, Some(table)) => format!(" of {}", self.traffic_names[table]),
-                (None, None) => String::new(),
+                (None, None) => {
+                    write.networks.as_ref().map_or_else(String::new, |networks| format!(" of {networks}"))
+                }
             };
             let set = format!("{} = {}", write.register.value, write.text.value);
             match changes.last_mut().filter(|(time, _, whose)| *time == write.time && *whose == of) {

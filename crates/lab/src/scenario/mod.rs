@@ -75,7 +75,7 @@ pub use source::{Located, Origin, Place, ScenarioError, Source};
 pub use switch::{Classes, Switch};
 pub use thresholds::SwitchWrite;
 pub use transport::{Control, Setting, Transport};
-pub use writes::RegisterWrite;
+pub use writes::{RegisterWrite, Written};
 
 use crate::traffic::Networks;
 use crate::traffic::collective::Packets;
@@ -214,7 +214,7 @@ impl Scenario {
         let machine = Machine::read(top.table("machine", &keys::MACHINE)?)?;
         machine.fits(&source, &reading, &topology, &nic)?;
         let measure = Measure::read(top.table("measure", &keys::MEASURE)?, &names)?;
-        let writes = RegisterWrite::read_all(top, &mut reading, &transport.control)?;
+        let writes = RegisterWrite::read_all(top, &mut reading, &transport.control, (&networks, &names))?;
         let mut idle = unmet;
         idle.extend(RegisterWrite::notes(&writes, &source, &reading));
         let late = reading.late_note(&source);
@@ -412,7 +412,12 @@ impl Scenario {
                         let name = &self.traffic_names[table];
                         format!("no flow of table `{name}` runs a program that could be replaced")
                     }
-                    (None, None) => "no flow runs a program that could be replaced".to_owned(),
+                    (None, None) => match &write.networks {
+                        Some(networks) => {
+                            format!("the law of `{networks}` is no program that could be replaced")
+                        }
+                        None => "no flow runs a program that could be replaced".to_owned(),
+                    },
                 };
                 let remedy = "set `law = \"program\"` in `transport.control`, or in the flow's own `control`";
                 return Err(self.source.error(origin, message, remedy));
@@ -440,7 +445,9 @@ impl Scenario {
             }
         }
         for write in &self.writes {
-            let is_for = |index| write.traffic.is_none() || write.is_for(&self.traffic, index);
+            let is_for = |index| {
+                write.traffic.is_none() && write.is_for_network(index) || write.is_for(&self.traffic, index)
+            };
             if let Some(image) = write.program.image() {
                 let kept: Vec<_> = laws.iter().filter(|_| write.flow.is_some()).cloned().collect();
                 for (index, _, law) in &mut laws {
@@ -483,7 +490,7 @@ impl RegisterWrite {
         match (&self.flow, self.traffic) {
             (Some(flow), _) => traffic::controls_of(traffic, &flow.value).contains(&index),
             (None, Some(table)) => traffic[table].controls().any(|control| control == index),
-            (None, None) => true,
+            (None, None) => self.is_for_network(index),
         }
     }
 
@@ -494,6 +501,13 @@ impl RegisterWrite {
         law.write(&mut context, &self.register.value, &self.text.value, self.time, &mut outcome)
     }
 }
+    /// Whether it is for the law `index` of a network; `None`: the common one, which is that of none.
+    pub(crate) fn is_for_network(&self, index: Option<ControlIndex>) -> bool {
+        let is_its =
+            |networks: &writes::Written| index.is_some_and(|index| networks.controls.contains(&index));
+        self.networks.as_ref().is_none_or(is_its)
+    }
+
 
 /// The first of `controls` that has no effect without telemetry.
 fn telemetric<'a>(mut controls: impl Iterator<Item = &'a Control>) -> Option<&'a str> {

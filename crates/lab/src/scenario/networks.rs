@@ -7,12 +7,12 @@ mod unmet;
 use super::Scenario;
 use super::keys;
 use super::read::Table;
-use super::source::ScenarioError;
+use super::source::{Located, ScenarioError};
 use super::switch::Switch;
 use super::topology::Names;
 use super::traffic::Reading;
 use super::transport::Control;
-use crate::traffic::{ControlIndex, Networks};
+use crate::traffic::{ControlIndex, Networks, OutOfNetwork};
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::Topology;
 use roci_units::BitsPerSec;
@@ -91,6 +91,40 @@ fn nics(rule: Table<'_>, topology: &Topology, names: &Names<'_>) -> Result<BTree
         ));
     }
     Ok(nics)
+}
+
+/// The controls of the networks that `[[at]]` names: their switches, or their NICs.
+pub(super) fn named(
+    table: Table<'_>,
+    patterns: &[Located<String>],
+    networks: &Networks,
+    names: &Names<'_>,
+) -> Result<Vec<ControlIndex>, ScenarioError> {
+    let topology = names.topology();
+    let count = u32::try_from(topology.graph.hosts.len()).unwrap_or(u32::MAX);
+    let mut nics = BTreeSet::new();
+    for pattern in patterns {
+        let nodes = names.like(&pattern.value);
+        if nodes.is_empty() {
+            names.node(table.source, pattern)?;
+        }
+        let (own, switches): (BTreeSet<u32>, BTreeSet<u32>) =
+            nodes.into_iter().partition(|node| *node < count);
+        nics.extend(own);
+        nics.extend(linked(topology, &switches.into_iter().map(|node| node - count).collect()));
+    }
+    networks.within(&nics).map_err(|why| match why {
+        OutOfNetwork::NoControl => table.refuse(
+            "networks",
+            "no `[[transport.on]]` gives these a congestion control of their own",
+            "name the switches or NICs of one that does, or leave it out",
+        ),
+        OutOfNetwork::Part => table.refuse(
+            "networks",
+            "some of these share the law of a `[[transport.on]]` with NICs that are not named",
+            "name all of its switches or NICs, or give these a `[[transport.on]]` of their own",
+        ),
+    })
 }
 
 /// The NICs that are linked to one of `switches`, which are places in the graph's list.
@@ -190,6 +224,43 @@ mod tests {
     fn parse(network: &str, rest: &str) -> Result<Scenario, ScenarioError> {
         let traffic = "traffic = [{ kind = \"permutation\", size = \"1KB\", control = \"timely\" }, { kind = \"all-to-all\", size = \"1KB\" }]\n";
         Scenario::parse(&format!("{network}{traffic}{rest}"), "here.toml", &[])
+    }
+
+    #[test]
+    fn at_names_networks_by_switches_and_nics_and_is_refused_where_their_law_is_not_theirs_alone() {
+        let rules = "[[transport.on]]\nswitches = [\"up*\"]\ncontrol = \"swift\"\n[[transport.on]]\nswitches = [\"up0\"]\ncontrol = \"dcqcn\"\n";
+        let at = |rest: &str| {
+            let set = "set = { \"transport.control.rai\" = \"80Mb/s\" }";
+            parse(RAILS, &format!("{rules}[[at]]\ntime = \"1us\"\n{set}\n{rest}\n"))
+        };
+        let written = |rest: &str| {
+            let scenario = at(rest).unwrap_or_else(|error| panic!("{error}"));
+            let laws = &scenario.writes[0].networks.as_ref().expect("networks").controls;
+            laws.iter().map(|law| scenario.control(Some(*law)).law.value.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(written("networks = [\"up0\"]"), ["dcqcn"]);
+        assert_eq!(written("networks = [\"h0.1\", \"h1.1\"]"), ["dcqcn"]);
+        assert_eq!(written("networks = [\"up*\"]"), ["swift", "dcqcn"]);
+        for (rest, message, remedy) in [
+            ("networks = [\"up1\"]", "share the law", "`[[transport.on]]` of their own"),
+            ("networks = [\"leaf*\"]", "no `[[transport.on]]` gives", "name the switches or NICs"),
+            ("networks = [\"nvl\"]", "nvl", ""),
+            ("networks = [\"up0\"]\ntraffic = \"0\"", "`traffic` says whose it is", "leave out `traffic`"),
+            ("networks = [\"up0\"]\nflow = \"0.0\"", "`flow` says whose it is", "leave out `flow`"),
+        ] {
+            let error = at(rest).expect_err(rest).to_string();
+            assert!(error.contains(message) && error.contains(remedy), "{rest}: {error}");
+        }
+        // A register that its law does not have is named with that law's own.
+        let other = parse(
+            RAILS,
+            &format!(
+                "{rules}[[at]]\ntime = \"1us\"\nnetworks = [\"up0\"]\nset = {{ \"transport.control.beta\" = 0.5 }}\n"
+            ),
+        );
+        assert!(other.is_err());
+        let scenario = at("networks = [\"up0\"]").unwrap();
+        assert_eq!(scenario.changes()[0].1, "rai = 80Mb/s of up0");
     }
 
     /// What flows between two NICs have for that of their network.

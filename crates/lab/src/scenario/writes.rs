@@ -5,11 +5,14 @@ use super::program::Loaded;
 use super::read::Table;
 use super::source::{Located, Origin, ScenarioError, Source};
 use super::thresholds;
+use super::topology::Names;
 use super::traffic::{Reading, controls_of};
 use super::transport::Control;
 use super::tree::{Entry, Kind, Node};
+use crate::traffic::Networks;
 use crate::traffic::spec::ControlIndex;
 use roci_units::{BitsPerSec, Instant};
+use std::fmt;
 
 /// A register of a law that is written during the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +23,8 @@ pub struct RegisterWrite {
     pub flow: Option<Located<String>>,
     /// The table of traffic whose flows' register it is; `None`: that of any.
     pub traffic: Option<usize>,
+    /// The networks whose law's register it is; `None`: that of any.
+    pub networks: Option<Written>,
     /// The register, without `transport.control.`.
     pub register: Located<String>,
     /// Its new value, without quotes.
@@ -30,6 +35,21 @@ pub struct RegisterWrite {
     pub early: bool,
 }
 
+/// Networks with laws of their own that are written to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The switches and NICs that name them.
+    pub names: Vec<String>,
+    /// Their laws.
+    pub controls: Vec<ControlIndex>,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.names.join(", "))
+    }
+}
+
 const PREFIX: &str = "transport.control.";
 
 impl RegisterWrite {
@@ -38,6 +58,7 @@ impl RegisterWrite {
         top: Table<'_>,
         traffic: &mut Reading<'_>,
         common: &Control,
+        by_network: (&Networks, &Names<'_>),
     ) -> Result<Vec<Self>, ScenarioError> {
         let mut writes = Vec::new();
         for (index, table) in top.tables("at", &keys::AT)?.into_iter().enumerate() {
@@ -54,9 +75,16 @@ impl RegisterWrite {
                 }
                 Some(name) => Some(traffic.find_table(table, &name)?),
             };
-            let registers =
-                |traffic: &Reading<'_>| Writable::of(table.source, traffic, common, flow.as_ref(), of_table);
+            let networks = written_networks(table, by_network)?;
+            let registers = |traffic: &Reading<'_>| {
+                Writable::of(table.source, traffic, common, flow.as_ref(), of_table, networks.as_ref())
+            };
             let entries = what_is_set(table, || registers(traffic))?;
+            if networks.is_some() && entries.iter().any(|entry| thresholds::is_of_switches(&entry.key)) {
+                let message = "thresholds belong to switches, and not to laws of networks";
+                let remedy = "give them an `[[at]]` of their own, which names `switches` or none, or leave `networks` out";
+                return Err(table.refuse("networks", message, remedy));
+            }
             if let Some(index) = of_table {
                 if let Some(entry) = entries.iter().find(|entry| thresholds::is_of_switches(&entry.key)) {
                     let message = format!("`{}` belongs to no table of traffic", entry.key);
@@ -73,6 +101,7 @@ impl RegisterWrite {
                     time,
                     flow: flow.clone(),
                     traffic: of_table,
+                    networks: networks.clone(),
                     register: Located { value: register, origin: entry.key_origin },
                     text: Located { value: text, origin: entry.value.origin },
                     program: Loaded::default(),
@@ -102,6 +131,22 @@ impl RegisterWrite {
         };
         writes.iter().filter_map(idle).collect()
     }
+}
+
+/// The networks that an `[[at]]` names, if it names any.
+fn written_networks(
+    table: Table<'_>,
+    (networks, names): (&Networks, &Names<'_>),
+) -> Result<Option<Written>, ScenarioError> {
+    let Some(patterns) = table.texts("networks")? else { return Ok(None) };
+    if let Some(other) = ["flow", "traffic"].into_iter().find(|key| table.get(key).is_some()) {
+        let message = format!(
+            "`{other}` says whose it is as well, and the law of a network is that of all who send there"
+        );
+        return Err(table.refuse("networks", message, format!("leave out `{other}`, or `networks`")));
+    }
+    let controls = super::networks::named(table, &patterns, networks, names)?;
+    Ok(Some(Written { names: patterns.into_iter().map(|name| name.value).collect(), controls }))
 }
 
 /// The entries of an `[[at]]`'s `set`; `registers` are those that it may write.
@@ -182,13 +227,17 @@ impl Writable {
         common: &Control,
         flow: Option<&Located<String>>,
         table: Option<usize>,
+        networks: Option<&Written>,
     ) -> Self {
         let own = |index: ControlIndex| traffic.controls.get(usize::try_from(index.0).ok()?);
         let of = |index: Option<ControlIndex>| index.and_then(own).unwrap_or(common);
         let controls: Vec<&Control> = match (flow, table) {
             (Some(flow), _) => controls_of(&traffic.traffic, &flow.value).into_iter().map(of).collect(),
             (None, Some(table)) => traffic.traffic[table].controls().map(of).collect(),
-            (None, None) => [common].into_iter().chain(&traffic.controls).collect(),
+            (None, None) => match networks {
+                Some(networks) => networks.controls.iter().filter_map(|index| own(*index)).collect(),
+                None => [common].into_iter().chain(&traffic.controls).collect(),
+            },
         };
         // What is wrong with a law is said where it is made.
         let laws = controls

@@ -33,7 +33,7 @@ pub use fault::{Fault, MESSAGE_MAX, TrafficError};
 pub use goal::{Goal, GoalError};
 pub use hpcc::FlowFileError;
 pub use jobs::{Job, JobId, Jobs, Setting, flow_name};
-pub use networks::Networks;
+pub use networks::{Networks, OutOfNetwork};
 pub use rpc::Rpc;
 pub use spec::{
     ClosedLoop, Common, ControlIndex, Exchange, Flow, HpccFlow, HpccFlows, Incast, Op, Poisson, Repeat,

@@ -2,6 +2,16 @@
 
 use super::spec::ControlIndex;
 use roci_fabric::packet::HostId;
+use std::collections::BTreeSet;
+
+/// Why NICs are not those of networks with a control of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutOfNetwork {
+    /// No rule with a control is about any of them.
+    NoControl,
+    /// One is about some of them, and about others as well.
+    Part,
+}
 
 /// The rules of congestion control by network; most scenarios have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +54,24 @@ impl Networks {
         self.rules.iter().filter_map(|(_, control)| *control)
     }
 
+    /// The controls of the rules that are about none but `nics`; what is wrong where another one decides for some of them.
+    pub fn within(&self, nics: &BTreeSet<u32>) -> Result<Vec<ControlIndex>, OutOfNetwork> {
+        let of = |nic: &u32| *nic as usize;
+        let is_whole =
+            |rule: &[bool]| (0..).zip(rule).all(|(nic, is_meant)| !is_meant || nics.contains(&nic));
+        let rules = || self.rules.iter().filter_map(|(rule, control)| Some((rule, (*control)?)));
+        let whole: Vec<_> = rules().filter(|(rule, _)| is_whole(rule)).collect();
+        if whole.is_empty() && !rules().any(|(rule, _)| nics.iter().any(|nic| rule[of(nic)])) {
+            return Err(OutOfNetwork::NoControl);
+        }
+        let is_covered = |nic: &u32| whole.iter().any(|(rule, _)| rule[of(nic)]);
+        let others = || rules().filter(|(rule, _)| !is_whole(rule));
+        if nics.iter().any(|nic| !is_covered(nic) && others().any(|(rule, _)| rule[of(nic)])) {
+            return Err(OutOfNetwork::Part);
+        }
+        Ok(whole.into_iter().map(|(_, control)| control).collect())
+    }
+
     /// What flows between `nic` and others may have: controls of its networks, and by `None` what they have anywhere.
     pub fn of_nic(&self, nic: HostId) -> &[Option<ControlIndex>] {
         self.of_nics.get(usize::from(nic.0)).map_or(&[None], Vec::as_slice)
@@ -78,6 +106,18 @@ mod tests {
         assert_eq!([of(1, 2), of(2, 1), of(1, 3)], [ONE; 3]);
         assert_eq!([of(3, 2), of(3, 3), of(0, 3)], [OTHER; 3]);
         assert_eq!([of(0, 1), of(0, 9)], [None; 2]);
+    }
+
+    #[test]
+    fn nics_name_networks_whose_rules_are_about_no_others() {
+        let networks = networks(&[(&[0, 1, 2], ONE), (&[1, 2], OTHER), (&[3], None)]);
+        let within = |nics: &[u32]| networks.within(&nics.iter().copied().collect());
+        assert_eq!(within(&[0, 1, 2, 3]), Ok(vec![ControlIndex(0), ControlIndex(1)]));
+        // The first rule is about more, but a later one has all of these.
+        assert_eq!(within(&[1, 2]), Ok(vec![ControlIndex(1)]));
+        assert_eq!(within(&[0]), Err(OutOfNetwork::Part));
+        assert_eq!(within(&[0, 1]), Err(OutOfNetwork::Part));
+        assert_eq!(within(&[3]), Err(OutOfNetwork::NoControl));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod unreliable;
 use super::build::law_index;
 use super::profile::Profiles;
 use super::receiving::Receiving;
+use super::writes::of_networks;
 use crate::results::{FlowName, FlowResult, FlowStatus, Op};
 use crate::scenario::RegisterWrite;
 use crate::traffic::{Job, JobId, Traffic, flow_name};
@@ -299,6 +300,7 @@ impl Driver {
             let is_for = |write: &&RegisterWrite| {
                 write.flow.as_ref().is_none_or(|flow| flow.value == name)
                     && write.traffic.is_none_or(|table| table == live.id.traffic as usize)
+                    && of_networks(write).is_none_or(|mut laws| laws.any(|law| law == live.law))
                     && (write.program.image().is_some()
                         || names.iter().any(|register| register.name == write.register.value))
             };

@@ -80,7 +80,8 @@ impl Simulation<'_> {
         if let Some(image) = write.program.image()
             && write.flow.is_none()
         {
-            return self.replace_programs(now, write, image);
+            self.replace_programs(now, write, image);
+            return self.tell_of_spared(now, write);
         }
         let laws = self.set_parameter(now, write);
         let flows = self.flows_meant(write);
@@ -121,10 +122,11 @@ impl Simulation<'_> {
             .push(format!("{lost} what `[[at]]` writes to `transport.control.{register}` at {now}: {why}"));
     }
 
-    /// Which laws of a host `write` is for, by their numbers: those of its table, which no other table has; all without one.
+    /// Which laws of a host `write` is for, by their numbers: those of its table, which no other table has, or of its networks; all without one.
     fn is_meant(&self, write: &RegisterWrite) -> impl Fn(u16) -> bool + use<> {
-        let own: Option<Vec<u16>> =
+        let of_table =
             write.traffic.map(|table| self.scenario.traffic[table].controls().map(law_index).collect());
+        let own: Option<Vec<u16>> = of_table.or_else(|| of_networks(write).map(Iterator::collect));
         move |number| own.as_ref().is_none_or(|own| own.contains(&number))
     }
 
@@ -149,6 +151,28 @@ impl Simulation<'_> {
             }
             nic.poke(&mut self.fabric.net, HostId(id));
         }
+    }
+
+    /// Tells of the flows of a table that go on with the program of their network.
+    fn tell_of_spared(&mut self, now: Instant, write: &RegisterWrite) {
+        if write.traffic.is_none() {
+            return;
+        }
+        let flows = self.flows_meant(write);
+        let runs_program = |flow: &&Flow| {
+            let host = &self.fabric.nics.hosts[usize::from(flow.ends[0].0.0)];
+            flow.of_network.is_some() && host.engine.program(flow.ends[0].1).is_some()
+        };
+        let spared: Vec<&str> = flows.iter().filter(runs_program).map(|flow| flow.name.as_str()).collect();
+        if spared.is_empty() {
+            return;
+        }
+        let (count, all, names) = (spared.len(), flows.len(), named(&spared));
+        let lost = if count < all { "not all took" } else { "nobody took" };
+        self.warnings.push(format!(
+            "{lost} the program that `[[at]]` writes at {now}: {count} of {all} flows run that of their network, whatever their table has ({names}); \
+             `networks` in place of `traffic` writes to it"
+        ));
     }
 
     /// Sets the parameter of this name of laws at hosts, unless the write is for one flow. Gives how many laws took it.
@@ -183,18 +207,20 @@ impl Simulation<'_> {
     /// The flows that are alive and that `write` is for, in the scenario's order: those that ended have left their places to others.
     fn flows_meant(&self, write: &RegisterWrite) -> Vec<Flow> {
         let driver = &self.fabric.nics.application;
-        let of_networks: Vec<u16> =
+        let by_network: Vec<u16> =
             self.scenario.networks.controls().map(|own| law_index(Some(own))).collect();
         let wanted = |name: &str| write.flow.as_ref().is_none_or(|flow| flow.value == name);
         let of_table = |id: JobId| write.traffic.is_none_or(|table| table == id.traffic as usize);
-        let live = driver.live.iter().flatten().filter(|live| of_table(live.id));
+        let written: Option<Vec<u16>> = of_networks(write).map(Iterator::collect);
+        let of_network = |law: u16| written.as_ref().is_none_or(|laws| laws.contains(&law));
+        let live = driver.live.iter().flatten().filter(|live| of_table(live.id) && of_network(live.law));
         let mut flows: Vec<Flow> = live
             .map(|live| Flow {
                 id: live.id,
                 number: live.number,
                 name: driver.name(live.id).to_string(),
                 ends: [(live.src, live.src_qpn), (live.dst, live.dst_qpn)],
-                of_network: of_networks.contains(&live.law).then_some(live.law),
+                of_network: by_network.contains(&live.law).then_some(live.law),
             })
             .filter(|flow| wanted(&flow.name))
             .collect();
@@ -216,7 +242,9 @@ impl Simulation<'_> {
                 took |= own.is_some_and(|own| nic.engine.replace_program_of(now, qpn, &own));
                 fell = false;
                 nic.poke(net, host);
-            } else if !parameter || write.traffic.is_some() && nic.engine.has_own_law(qpn) {
+            } else if !parameter
+                || (write.traffic.is_some() || write.networks.is_some()) && nic.engine.has_own_law(qpn)
+            {
                 // The end that runs no such law has no such register. One that was written to by itself before has a law of its own.
                 took |= nic.engine.control_set(qpn, &write.register.value, &write.text.value, now).is_ok();
                 nic.poke(net, host);
@@ -237,10 +265,17 @@ impl Simulation<'_> {
         let whose = match (&write.flow, write.traffic) {
             (Some(flow), _) => format!(": `{}`", flow.value),
             (None, Some(table)) => format!(": of table `{}`", self.scenario.traffic_names[table]),
-            (None, None) => String::new(),
+            (None, None) => {
+                write.networks.as_ref().map_or_else(String::new, |networks| format!(": on `{networks}`"))
+            }
         };
         format!("no flow is under way that it is for{whose}")
     }
+}
+
+/// The numbers of the laws that `write` is for, where it is for those of networks.
+pub(super) fn of_networks(write: &RegisterWrite) -> Option<impl Iterator<Item = u16>> {
+    write.networks.as_ref().map(|networks| networks.controls.iter().map(|own| law_index(Some(*own))))
 }
 
 /// The first few of `names`, and how many more there are.

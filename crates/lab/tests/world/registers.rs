@@ -129,6 +129,7 @@ fn a_table_is_not_written_to_where_its_flows_have_the_control_of_their_network()
         ("", [true, true, true, true], false),
         ("traffic = \"storage\"", [false, true, false, false], true),
         ("flow = \"0.0\"", [true, false, false, false], false),
+        ("networks = [\"up*\"]", [true, false, true, false], false),
     ] {
         let written = by_networks("dcqcn", &at(of));
         let (times, told) = told_and_times(&written);
@@ -137,6 +138,23 @@ fn a_table_is_not_written_to_where_its_flows_have_the_control_of_their_network()
         let expected = "not all took what `[[at]]` writes to `transport.control.rc` at 3us: \
                         1 of 2 flows run the congestion control of their network, whatever their table has (`0.0`)";
         assert_eq!(told, if is_told { vec![expected] } else { vec![] }, "{of}");
+    }
+}
+
+#[test]
+fn of_two_networks_one_may_be_written_to_by_itself() {
+    let first = "[[transport.on]]\nswitches = [\"up0\"]\ncontrol = \"dcqcn\"\n";
+    let plain = by_networks("dcqcn", first);
+    let (plain, _) = told_and_times(&plain);
+    for (networks, slower) in [("up0", [true, false, false, false]), ("up*", [true, false, true, false])] {
+        let at = format!(
+            "{first}[[at]]\ntime = \"3us\"\nnetworks = [\"{networks}\"]\nset = {{ \"transport.control.rc\" = \"5Gb/s\" }}\n"
+        );
+        let written = by_networks("dcqcn", &at);
+        let (times, told) = told_and_times(&written);
+        assert!(told.is_empty(), "{networks}: {told:?}");
+        let longer: Vec<bool> = times.iter().zip(&plain).map(|(time, plain)| time > plain).collect();
+        assert_eq!(longer, slower, "{networks}: {times:?} {plain:?}");
     }
 }
 
@@ -168,6 +186,7 @@ fn programs_of_networks_are_replaced_with_all_and_by_flow_but_not_with_a_table()
         ("traffic = \"storage\"", [false, true, false, false]),
         ("flow = \"0.0\"", [true, false, false, false]),
         ("flow = \"0.1\"", [false, true, false, false]),
+        ("networks = [\"up*\"]", [true, false, true, false]),
     ] {
         let results = by_networks_with(program, &at(of), &[("transport.control", program)]);
         let replaced = |flow: &FlowResult| {
@@ -176,6 +195,10 @@ fn programs_of_networks_are_replaced_with_all_and_by_flow_but_not_with_a_table()
             control.ends_with(", firmware/timely.elf from 3us")
         };
         assert_eq!(results.flows.iter().map(replaced).collect::<Vec<_>>(), expected, "{of}");
+        let (_, told) = told_and_times(&results);
+        let spared = "not all took the program that `[[at]]` writes at 3us: 1 of 2 flows run that of their network, whatever their table has (`0.0`)";
+        assert_eq!(told.len(), usize::from(of.starts_with("traffic")), "{of}: {told:?}");
+        assert!(told.iter().all(|told| told.starts_with(spared)), "{told:?}");
     }
 }
 

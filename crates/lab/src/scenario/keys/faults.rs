@@ -234,5 +234,11 @@ pub static AT: Section = section(
             "all tables",
             "Whose flows' registers or programs, those that start later included. Other tables with the same law keep theirs.",
         ),
+        key(
+            "networks",
+            "a list of names of switches or NICs, in which `*` stands for any characters",
+            "all networks",
+            "Whose law or program, where [`[[transport.on]]`](#transporton) gives networks one of their own: of those that are about no other NICs.",
+        ),
     ],
 );
