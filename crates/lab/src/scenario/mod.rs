@@ -204,8 +204,15 @@ impl Scenario {
         if transport.recovery == Recovery::Ndp {
             switch.pull_with_headers(switch_table)?;
         }
-        let around = u32::from(roci_wire::overhead(Opcode::WRITE_MIDDLE, transport.layout, IpVersion::V4));
-        let packets = Packets { mtu: nic.config.mtu, around: around + WIRE_OVERHEAD };
+        let around =
+            |opcode| u32::from(roci_wire::overhead(opcode, transport.layout, IpVersion::V4)) + WIRE_OVERHEAD;
+        let acknowledged =
+            if transport.service == Service::Rc { u32::from(transport.ack_every) } else { u32::MAX };
+        let packets = Packets {
+            mtu: nic.config.mtu,
+            around: around(Opcode::WRITE_MIDDLE),
+            acknowledges: around(Opcode::ACKNOWLEDGE) / acknowledged,
+        };
         let mut reading = traffic::Reading::new(&names, packets, stop, Control::usual(transport_table)?.law);
         reading.read_all(top)?;
         apart::refuse_unjoined(&source, &topology, &reading)?;
@@ -494,13 +501,6 @@ impl RegisterWrite {
         }
     }
 
-    /// Tries this write on `law` and the context of a queue pair that has just been connected.
-    fn try_on(&self, law: &mut Law, link: BitsPerSec) -> Result<(), roci_control::SettingError> {
-        let (mut context, credit, wake) = law.connect(link.as_kbps());
-        let mut outcome = roci_control::Outcome::unchanged(credit, wake);
-        law.write(&mut context, &self.register.value, &self.text.value, self.time, &mut outcome)
-    }
-}
     /// Whether it is for the law `index` of a network; `None`: the common one, which is that of none.
     pub(crate) fn is_for_network(&self, index: Option<ControlIndex>) -> bool {
         let is_its =
@@ -508,6 +508,13 @@ impl RegisterWrite {
         self.networks.as_ref().is_none_or(is_its)
     }
 
+    /// Tries this write on `law` and the context of a queue pair that has just been connected.
+    fn try_on(&self, law: &mut Law, link: BitsPerSec) -> Result<(), roci_control::SettingError> {
+        let (mut context, credit, wake) = law.connect(link.as_kbps());
+        let mut outcome = roci_control::Outcome::unchanged(credit, wake);
+        law.write(&mut context, &self.register.value, &self.text.value, self.time, &mut outcome)
+    }
+}
 
 /// The first of `controls` that has no effect without telemetry.
 fn telemetric<'a>(mut controls: impl Iterator<Item = &'a Control>) -> Option<&'a str> {

@@ -333,8 +333,9 @@ impl Collective {
         Ok(())
     }
 
-    /// The same by each algorithm that is weighed ([`Operation::weighed`]), whether or not it can do it, where so many ranks in a row share a server.
-    pub fn by_each(&self, per_server: u32) -> Vec<Self> {
+    /// The same by each algorithm that is weighed ([`Operation::weighed`]), of those that are `named` if any are, whether or not it can do it, where so
+    /// many ranks in a row share a server.
+    pub fn by_each(&self, per_server: u32, named: &[Algorithm]) -> Vec<Self> {
         let by = |algorithm| {
             let mut it = Self { algorithm, per_server, ..self.clone() };
             if !it.knows_servers() {
@@ -342,7 +343,7 @@ impl Collective {
             }
             it
         };
-        self.operation.weighed(self.ranks.len()).map(by).collect()
+        self.operation.weighed(self.ranks.len(), named).into_iter().map(by).collect()
     }
 
     /// Who sends what to whom.

@@ -206,6 +206,12 @@ pub static COLLECTIVE: Section = section(
              `direct` and `pxn`, `broadcast` and `reduce` only `ring`, and `gather` and `scatter` only `direct`. `auto` takes the one that takes least by a model of latency and bandwidth.",
         ),
         key(
+            "algorithms",
+            "a list of algorithms, such as `[\"ring\", \"tree\"]`",
+            "all that the operation has",
+            "What `algorithm = \"auto\"` chooses among.",
+        ),
+        key(
             "root",
             "a rank, counted from 0",
             "`0`",
@@ -325,6 +331,12 @@ pub static GOAL: Section = section(
             "an algorithm of `kind = \"collective\"` or `\"auto\"`, or a table of one for each operation, such as `{ all-reduce = \"tree\" }`",
             "`\"ring\"`; of `all-to-all`, `gather` and `scatter` `\"direct\"`",
             "How collectives are done. One for all holds for the operations that have it; `pxn` among ranks of which each has its own server is `direct`. `auto` takes for each size of each group the one that takes least by a model of latency and bandwidth.",
+        ),
+        key(
+            "algorithms",
+            "a list of algorithms, such as `[\"ring\", \"tree\"]`",
+            "all that an operation has",
+            "What `auto` chooses among; for an operation that has none of them, among all of its own.",
         ),
         key(
             "channels",

@@ -1,7 +1,7 @@
 //! `kind = "collective"`.
 
 use super::super::read::Table;
-use super::super::source::ScenarioError;
+use super::super::source::{Located, ScenarioError};
 use super::super::topology::split;
 use super::Reading;
 use super::amounts::Said;
@@ -81,8 +81,9 @@ impl Reading<'_> {
         };
         let per_server = table.count("ranks_per_server", 1..=65_535)?;
         let of_topology = self.names.per_server().filter(|_| listed.is_none() && !shuffled);
+        let named = named_algorithms(table, || algorithm.is_none().then_some(operation).into_iter())?;
         if algorithm.is_none() {
-            one = self.fastest(one, per_server, of_topology.unwrap_or(1));
+            one = self.fastest(one, &named, per_server, of_topology.unwrap_or(1));
         } else {
             one.per_server = per_server.or(of_topology.filter(|_| one.knows_servers())).unwrap_or(1);
         }
@@ -106,10 +107,16 @@ impl Reading<'_> {
         Ok(Traffic::Collective(one))
     }
 
-    /// `one` by the algorithm that takes least, where so many ranks share a server as the table says or else is usual. Of what none can do, that which
+    /// `one` by the algorithm that takes least, of those that are `named` if any are, where so many ranks share a server as the table says or else is usual. Of what none can do, that which
     /// is refused with the reason of what would be nearest.
-    fn fastest(&self, one: Collective, per_server: Option<u32>, usual: u32) -> Collective {
-        let mut all = one.by_each(per_server.unwrap_or(usual));
+    fn fastest(
+        &self,
+        one: Collective,
+        named: &[Algorithm],
+        per_server: Option<u32>,
+        usual: u32,
+    ) -> Collective {
+        let mut all = one.by_each(per_server.unwrap_or(usual), named);
         if let Some(per_server) = per_server.filter(|it| *it > 1) {
             let knows = all.iter().find(|it| it.knows_servers());
             let one = knows.cloned().unwrap_or(Collective { per_server, ..one.clone() });
@@ -120,7 +127,9 @@ impl Reading<'_> {
                 return one;
             }
         }
-        let model = Model::new(&mut self.network(), &one.ranks, per_server.unwrap_or(usual), !one.shuffled);
+        let mut network = self.network();
+        network.send_from(&one.ranks);
+        let mut model = Model::new(&mut network, &one.ranks, per_server.unwrap_or(usual), !one.shuffled);
         // What is drawn by the seed of a run is much alike in all.
         let typical: Vec<Collective> = all.iter().filter(|it| it.check().is_ok()).map(typical).collect();
         if let Some(fastest) = model.fastest(typical.iter()) {
@@ -139,6 +148,30 @@ impl Reading<'_> {
 
 fn typical(one: &Collective) -> Collective {
     one.drawn(Random::new(0, AMOUNTS_STREAMS))
+}
+
+/// The algorithms that the table lists for `auto` to choose among; `of` are the operations that it chooses for.
+pub(super) fn named_algorithms<T: Iterator<Item = Operation>>(
+    table: Table<'_>,
+    of: impl Fn() -> T,
+) -> Result<Vec<Algorithm>, ScenarioError> {
+    let Some(names) = table.texts("algorithms")? else { return Ok(Vec::new()) };
+    if of().next().is_none() {
+        let message = "`algorithms` is what `auto` chooses among, and nothing is left to it";
+        return Err(table.refuse("algorithms", message, "set `algorithm = \"auto\"`, or leave it out"));
+    }
+    if names.is_empty() {
+        let remedy = "name an algorithm or several, or leave it out";
+        return Err(table.refuse("algorithms", "`algorithms` names none to choose among", remedy));
+    }
+    let its = ALGORITHMS.into_iter().filter_map(|(name, it)| Some((name, it?)));
+    let valid: Vec<_> =
+        its.filter(|(_, it)| of().any(|operation| operation.algorithms().contains(it))).collect();
+    let find = |name: &Located<String>| match valid.iter().find(|(valid, _)| *valid == name.value) {
+        Some((_, algorithm)) => Ok(*algorithm),
+        None => Err(table.unknown_word("algorithm to choose", name, valid.iter().map(|(name, _)| *name))),
+    };
+    names.iter().map(find).collect()
 }
 
 #[cfg(test)]
@@ -179,6 +212,36 @@ mod tests {
             common: Common { op: Op::Write, priority: Some(2), control: None },
         };
         assert_eq!(*one, expected);
+    }
+
+    #[test]
+    fn the_algorithms_that_are_chosen_among_may_be_named() {
+        let of = |lines: &str| {
+            let star = "topology = { kind = \"star\", hosts = 8, rate = \"100Gb/s\", delay = \"1us\" }";
+            parse(&format!("{star}\n[[traffic]]\nkind = \"collective\"\noperation = \"all-reduce\"\n{lines}"))
+        };
+        let chosen = |lines: &str| {
+            let scenario = of(&format!("algorithm = \"auto\"\n{lines}")).expect("a collective");
+            let Traffic::Collective(one) = &scenario.traffic[0] else { panic!("a collective") };
+            one.algorithm
+        };
+        assert_eq!(chosen("size = \"1KB\""), Algorithm::HalvingDoubling);
+        assert_eq!(chosen("size = \"1KB\"\nalgorithms = [\"ring\", \"tree\"]"), Algorithm::Tree);
+        assert_eq!(chosen("size = \"1KB\"\nalgorithms = [\"ring\"]"), Algorithm::Ring);
+        for (lines, message, remedy) in [
+            ("algorithms = [\"ring\"]", "nothing is left to it", "`algorithm = \"auto\"`"),
+            ("algorithm = \"ring\"\nalgorithms = [\"ring\"]", "nothing is left to it", "leave it out"),
+            ("algorithm = \"auto\"\nalgorithms = []", "names none", "name an algorithm"),
+            (
+                "algorithm = \"auto\"\nalgorithms = [\"ring\", \"direct\"]",
+                "there is no algorithm to choose `direct`",
+                "those that exist are `ring`, `halving-doubling` and `tree`",
+            ),
+            ("algorithm = \"auto\"\nalgorithms = [\"auto\"]", "`auto`", "`tree`"),
+        ] {
+            let error = of(&format!("size = \"1KB\"\n{lines}")).expect_err(lines).to_string();
+            assert!(error.contains(message) && error.contains(remedy), "{lines}: {error}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::super::topology::split;
 use super::super::tree::Kind;
 use super::super::{file, keys};
 use super::Reading;
-use super::collective::{ALGORITHMS, PLACEMENTS};
+use super::collective::{ALGORITHMS, PLACEMENTS, named_algorithms};
 use crate::traffic::collective::{Algorithm, CHUNKS_MAX, Operation};
 use crate::traffic::goal::{Auto, Goal, How, PlacementError, Schedule};
 use crate::traffic::spec::{Common, Op, Traffic};
@@ -56,9 +56,15 @@ impl Reading<'_> {
         goal.start = self.start(table)?;
         let usual = self.names.per_server().filter(|_| listed.is_none() && !goal.shuffled);
         let (algorithms, auto) = algorithms(table, &goal.schedule)?;
+        let of_auto = || Operation::ALL.into_iter().filter(|operation| auto.contains(operation.name()));
+        let named = named_algorithms(table, of_auto)?;
         let how = How {
             algorithms,
-            auto: (!auto.is_empty()).then(|| Auto { operations: auto, network: self.network() }),
+            auto: (!auto.is_empty()).then(|| Auto {
+                operations: auto.clone(),
+                named,
+                network: self.network(),
+            }),
             channels: table.count("channels", 1..=256)?,
             chunks: table.count("chunks", 1..=CHUNKS_MAX)?,
             per_server: ranks_per_server(table, &goal.schedule)?.or(usual).unwrap_or(1),
@@ -207,8 +213,18 @@ mod tests {
         // A power of two of ranks sums few octets in halves.
         assert_eq!(algorithms("algorithm = \"auto\""), [Some("halving-doubling"), Some("direct")]);
         let sums = "algorithm = { all-reduce = \"auto\", all-to-all = \"pxn\" }\nranks_per_server = 2";
-        assert_eq!(algorithms(sums), [Some("halving-doubling"), Some("pxn")]);
+        // In servers of two a tree has two channels, of half as many octets each.
+        assert_eq!(algorithms(sums), [Some("tree"), Some("pxn")]);
+        // An all-to-all has neither.
+        let named = "algorithm = \"auto\"\nalgorithms = [\"ring\", \"tree\"]";
+        assert_eq!(algorithms(named), [Some("tree"), Some("direct")]);
         for (lines, message, remedy) in [
+            (
+                "algorithm = { all-reduce = \"auto\" }\nalgorithms = [\"pxn\"]",
+                "there is no algorithm to choose `pxn`",
+                "`ring`, `halving-doubling` and `tree`",
+            ),
+            ("algorithms = [\"ring\"]", "nothing is left to it", "leave it out"),
             ("algorithm = \"fast\"", "there is no algorithm `fast`", "those that exist are `ring`"),
             (
                 "algorithm = { all-reduce = \"direct\" }",

@@ -1,28 +1,34 @@
 //! How long collectives take by a plain model, by which the algorithm is chosen that takes least (`algorithm = "auto"`).
 //!
-//! The model is that of NCCL's tuner (`src/graph/tuning.cc`): a latency for each message that waits for one before it, apart for those within
-//! servers and those among them, and the octets over a bandwidth. NCCL has the latencies and what algorithms make of the bandwidth from tables that
-//! were measured; here they are the delays and rates of the scenario's own links, and what a NIC sends.
+//! The form is that of NCCL's tuner (`src/graph/tuning.cc`): a latency for each message that waits for one before it, and the octets over a
+//! bandwidth. NCCL has the latencies and what algorithms make of the bandwidth from tables that were measured; here they are the delays and rates of
+//! the scenario's own links, and what these carry.
 //!
-//! | algorithm | messages one after the other | what a NIC sends |
+//! | algorithm | messages one after the other | what links carry |
 //! | --- | --- | --- |
-//! | ring | each step of each chunk; of these those that leave servers | all steps of all chunks |
-//! | halving and doubling | each step, with its part of the data | the same |
-//! | trees | up and down the chain of a server and the levels among servers, on which two meet | four halves of the data |
-//! | direct | one | a shard for each other rank |
+//! | ring | each step, by the links all around | all steps of all chunks |
+//! | halving and doubling | each step, with its part of the data | the same, and hashed uplinks |
+//! | trees | up and down the two trees of the ranks | the halves that the busiest NIC sends or receives |
+//! | direct | one | a shard for each other rank, and hashed uplinks |
 //! | over rails | one within the server, and one for all of its ranks | the shards for each other server |
 //!
-//! Where ranks have different amounts for one another, the busiest counts, be it that it sends or that it receives.
+//! Where ranks have different amounts for one another, each message counts by its own way, and the busiest NIC, be it that it sends or that it
+//! receives.
 //!
-//! Where each step waits for the one before it all around, chunks hide latency, so the longer of the two columns counts. Along trees and chains they
-//! are a pipeline: the first chunk takes what the one column says, and each other follows by what it takes of a link.
+//! One chunk takes what the first column says. Each other one follows by what it takes of the slowest link of a step, or of a tree, and nothing takes
+//! less than what a link carries. Channels that leave a server by one NIC go there in step, packet by packet: a message of one arrives when nearly
+//! all have left.
+
+mod trees;
 
 use super::amounts::Matrix;
-use super::network::{Line, Lines, Network, Packets};
+use super::network::{Line, Links, Network, Packets, Uplinks};
 use super::{Algorithm, Collective, Operation};
+use roci_fabric::graph::NodeId;
 use roci_fabric::packet::HostId;
 use roci_units::BitsPerSec;
 use std::collections::BTreeMap;
+use trees::Trees;
 
 /// Picoseconds. A chain of thousands of ranks with a TiB for each has more than 64 bits of them.
 type Time = u128;
@@ -31,43 +37,79 @@ type Time = u128;
 const DIRECT_MOST: usize = 64;
 
 /// The model of the collectives of some ranks.
-#[derive(Clone, Debug)]
-pub struct Model {
-    lines: Lines,
-    packets: Packets,
+///
+/// What it goes by is found when an algorithm needs it for the first time: the way between each two ranks that talk. Of halving and doubling, and
+/// where all talk to each, it is that of the first rank, with the slowest NIC of all.
+#[derive(Debug)]
+pub struct Model<'a> {
+    network: &'a mut Network,
+    hosts: Vec<HostId>,
     per_server: u32,
+    ring: Option<Option<Ring>>,
+    trees: Option<Option<Trees>>,
+    direct: Option<Option<Vec<(Line, u64)>>>,
+    rails: Option<Option<Vec<(Line, u64)>>>,
+    slowest: Option<Vec<Links>>,
 }
 
+/// What ways between ranks have in common that take as long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Class {
+    links: Links,
+    /// Whether it stays within a server.
+    within: bool,
+}
+
+/// The ways around a ring, or along a chain.
+#[derive(Clone, Debug)]
+struct Ring {
+    /// How many there are of each class.
+    classes: Vec<(Class, u64)>,
+    crossings: Vec<Crossing>,
+}
+
+/// How many ways lead from one switch to others.
+type Crossing = (Uplinks, u64);
+
 impl Operation {
-    /// The algorithms that are weighed against each other among so many ranks. A direct reduce-scatter or all-gather has a queue pair for each two,
-    /// so that among many it is none.
-    pub fn weighed(self, ranks: usize) -> impl Iterator<Item = Algorithm> {
+    /// The algorithms that are weighed against each other among so many ranks: those of `named` that it has, or where these are none all of its own. Of
+    /// these a direct reduce-scatter or all-gather has a queue pair for each two ranks, so that among many it is none.
+    pub fn weighed(self, ranks: usize, named: &[Algorithm]) -> Vec<Algorithm> {
+        let its: Vec<_> = self.algorithms().iter().copied().filter(|it| named.contains(it)).collect();
+        if !its.is_empty() {
+            return its;
+        }
         let usual = self.algorithms()[0];
-        let is_weighed = move |it: &Algorithm| {
-            *it != Algorithm::Direct || usual == Algorithm::Direct || ranks <= DIRECT_MOST
-        };
-        self.algorithms().iter().copied().filter(is_weighed)
+        let is_weighed =
+            |it: &Algorithm| *it != Algorithm::Direct || usual == Algorithm::Direct || ranks <= DIRECT_MOST;
+        self.algorithms().iter().copied().filter(is_weighed).collect()
     }
 }
 
-impl Model {
-    /// That of ranks at `hosts`, of which so many in a row share a server; `listed` tells whether they stand in this order.
-    pub fn new(network: &mut Network, hosts: &[HostId], per_server: u32, listed: bool) -> Self {
-        Self { lines: network.lines(hosts, per_server, listed), packets: network.packets, per_server }
+impl<'a> Model<'a> {
+    /// That of ranks at `hosts`, of which so many in a row share a server; `listed` tells whether they stand in this order, and are not dealt to
+    /// these hosts at random.
+    pub fn new(network: &'a mut Network, hosts: &[HostId], per_server: u32, listed: bool) -> Self {
+        let hosts = if listed { hosts.to_vec() } else { dealt(hosts) };
+        let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
+        let per_server = per_server.clamp(1, count.max(1));
+        Self { network, hosts, per_server, ring: None, trees: None, direct: None, rails: None, slowest: None }
     }
 
     /// Of collectives that do the same that which takes least; of several the first. `None` where no network joins the ranks of any.
-    pub fn fastest<'a>(&self, candidates: impl Iterator<Item = &'a Collective>) -> Option<&'a Collective> {
+    pub fn fastest<'b>(
+        &mut self,
+        candidates: impl Iterator<Item = &'b Collective>,
+    ) -> Option<&'b Collective> {
         candidates.filter_map(|it| Some((self.time(it)?, it))).min_by_key(|(time, _)| *time).map(|(_, it)| it)
     }
 
-    /// How long `it` takes; `None` where nothing joins two of its ranks.
-    pub fn time(&self, it: &Collective) -> Option<u128> {
+    /// How long `it` takes; `None` where nothing joins two of its ranks that talk.
+    pub fn time(&mut self, it: &Collective) -> Option<u128> {
         if let Some(matrix) = it.matrix() {
             return self.uneven(it, matrix);
         }
         match it.algorithm {
-            Algorithm::Ring if it.operation.is_chain() => self.chain(it),
             Algorithm::Ring => self.ring(it),
             Algorithm::HalvingDoubling => self.halving_doubling(it),
             Algorithm::Tree => self.trees(it),
@@ -76,184 +118,284 @@ impl Model {
         }
     }
 
-    fn servers(&self, it: &Collective) -> u64 {
-        u64::from(it.count() / self.per_server)
+    /// Steps of which each waits for the one before it, or a chain that each chunk goes through by itself.
+    fn ring(&mut self, it: &Collective) -> Option<Time> {
+        if self.ring.is_none() {
+            self.ring = Some(self.find_ring(it));
+        }
+        let ring = self.ring.as_ref().and_then(Option::as_ref)?;
+        let octets = part(it, it.schedule().shards().into());
+        let is_chain = it.operation.is_chain();
+        // How often each way is gone, of a chunk, and all of them.
+        let (steps, rounds) = if is_chain { (1, 1) } else { (it.schedule().steps(), it.count()) };
+        let copies = u64::from(it.chunks) * u64::from(steps);
+        let packets = self.network.packets;
+        let (mut around, mut behind, mut slowest, mut most) = (0, 0, 0, 0);
+        for &(class, count) in &ring.classes {
+            let together = self.together(it, class);
+            let message = packets.message(class.links, octets, together);
+            around += times(count, message);
+            behind = behind.max(times(together - 1, packets.last(class.links.rate, octets)));
+            slowest = slowest.max(times(together, packets.link(class.links.rate, octets)));
+            let load = times(copies * together, packets.busy(class.links.rate, octets));
+            most = most.max(load + packets.behind(class.links, octets));
+        }
+        for (up, flows) in &ring.crossings {
+            let one = packets.shared(*up, octets, flows * u64::from(it.channels));
+            slowest = slowest.max(one);
+            most = most.max(times(copies, one));
+        }
+        let alone = around * Time::from(steps) / Time::from(rounds) + behind;
+        Some((alone + times(u64::from(it.chunks) - 1, slowest)).max(most))
     }
 
-    /// Steps of which each waits for the one before it: `steps` in all, so many of them among servers, with messages of so many octets.
-    fn ring(&self, it: &Collective) -> Option<Time> {
-        let (ranks, servers) = (u64::from(it.count()), self.servers(it));
-        let steps = u64::from(it.schedule().steps());
-        let among = steps / (ranks - 1) * (servers - 1);
-        let octets = part(it, ranks);
-        let mut load = Load::default();
-        let mut alone = 0;
-        if among > 0 {
-            let line = self.lines.next?;
-            alone += times(among, self.message(line, octets));
-            let messages = u64::from(it.chunks) * steps * self.sharing(it);
-            load.add(line, times(messages, self.link(line.rate, octets)));
+    fn find_ring(&mut self, it: &Collective) -> Option<Ring> {
+        let ranks = it.count();
+        let ways = if it.operation.is_chain() { ranks - 1 } else { ranks };
+        let mut classes = BTreeMap::new();
+        let mut crossings = Crossings::default();
+        for place in 0..ways {
+            let ranks = [place, (place + 1) % ranks].map(|place| it.rank_at(0, place));
+            let (line, class) = self.way(ranks)?;
+            *classes.entry(class).or_default() += 1;
+            crossings.add(line);
         }
-        if steps > among {
-            let line = self.lines.within?;
-            alone += times(steps - among, self.message(line, octets));
-            let messages = u64::from(it.chunks) * steps * u64::from(it.channels);
-            load.add(line, times(messages, self.link(line.rate, octets)));
-        }
-        Some(alone.max(load.longest()))
+        Some(Ring { classes: classes.into_iter().collect(), crossings: crossings.all() })
     }
 
-    /// A chain that each chunk goes through by itself.
-    fn chain(&self, it: &Collective) -> Option<Time> {
-        let (ranks, servers) = (u64::from(it.count()), self.servers(it));
-        let octets = part(it, 1);
-        let mut alone = 0;
-        let mut slowest = 0;
-        for (links, line) in [(servers - 1, self.lines.next), (ranks - servers, self.lines.within)] {
-            if links > 0 {
-                let line = line?;
-                alone += times(links, self.message(line, octets));
-                slowest = slowest.max(self.link(line.rate, octets));
-            }
-        }
-        Some(alone + times(u64::from(it.channels) * u64::from(it.chunks) - 1, slowest))
-    }
-
-    fn halving_doubling(&self, it: &Collective) -> Option<Time> {
-        let octets = part(it, it.count().into());
+    fn halving_doubling(&mut self, it: &Collective) -> Option<Time> {
+        let shard = part(it, it.count().into());
         let rounds = if it.operation == Operation::AllReduce { 2 } else { 1 };
-        let copies = u64::from(it.channels) * u64::from(it.chunks);
-        let mut load = Load::default();
-        let mut alone = 0;
-        for (bit, line) in self.lines.doubled.iter().enumerate() {
-            let (line, octets) = ((*line)?, octets << bit);
-            let line = Line { rate: line.share, ..line };
-            alone += times(rounds, self.message(line, octets));
-            load.add(line, times(rounds * copies, self.link(line.rate, octets)));
+        let (channels, chunks) = (u64::from(it.channels), u64::from(it.chunks));
+        let packets = self.network.packets;
+        let (mut alone, mut longest, mut load) = (0, 0, Load::default());
+        for bit in 0..it.count().ilog2() {
+            let line = self.slow_line(1 << bit)?;
+            let octets = shard << bit;
+            let mut message = packets.message(line.links, octets, channels);
+            let mut step = times(channels, packets.link(line.links.rate, octets));
+            let mut busy = times(channels * chunks, packets.busy(line.links.rate, octets));
+            if let Some(up) = line.up {
+                let shared = packets.shared(up, octets, u64::from(up.nics) * channels);
+                message = message.max(shared + packets.behind(line.links, octets));
+                step = step.max(shared);
+                busy = busy.max(times(chunks, shared));
+            }
+            alone += times(rounds, message);
+            longest = longest.max(step);
+            load.add(line, times(rounds, busy), packets.behind(line.links, octets));
         }
-        Some(alone.max(load.longest()))
+        Some((alone + times(chunks - 1, longest)).max(load.longest()))
     }
 
-    fn trees(&self, it: &Collective) -> Option<Time> {
-        let servers = self.servers(it);
-        let octets = part(it, 2);
-        let levels = u64::from(servers.next_power_of_two().trailing_zeros());
-        let chunks = u64::from(it.chunks);
-        // The first chunk, and what all others take of the busiest link, those of other channels too.
-        let (mut alone, mut rest) = (0, 0);
-        if levels > 0 {
-            let line = self.lines.along?;
-            let link = self.link(line.rate, octets);
-            // Two children's sums meet at their parent, and it sends its total to both; the root has one.
-            alone += times(levels, self.message(line, octets)) + times(levels - 1, link);
-            let others = chunks * self.sharing(it) - 1;
-            rest = times(others * if servers > 2 { 4 } else { 2 }, link);
+    fn trees(&mut self, it: &Collective) -> Option<Time> {
+        if self.trees.is_none() {
+            self.trees = Some(Trees::find(self, it));
         }
-        if self.per_server > 1 {
-            let line = self.lines.within?;
-            alone += times((self.per_server - 1).into(), self.message(line, octets));
-            let others = chunks * u64::from(it.channels) - 1;
-            let halves = if self.per_server > 2 { 4 } else { 2 };
-            rest = rest.max(times(others * halves, self.link(line.rate, octets)));
-        }
-        Some(2 * alone + rest)
+        let trees = self.trees.as_ref().and_then(Option::as_ref)?;
+        Some(trees.time(self.network.packets, it, |class| self.together(it, class)))
     }
 
-    fn direct(&self, it: &Collective) -> Option<Time> {
+    fn direct(&mut self, it: &Collective) -> Option<Time> {
+        if self.direct.is_none() {
+            self.direct = Some(self.ways_to_each(1, it.count()));
+        }
+        let lines = self.direct.as_ref().and_then(Option::as_ref)?;
         let octets = part(it, it.count().into());
         let copies = u64::from(it.channels) * u64::from(it.chunks);
-        let (others, all) = (self.per_server - 1, it.count() - 1);
+        let packets = self.network.packets;
         let mut load = Load::default();
         let mut alone = 0;
-        for (count, line) in [(others, self.lines.within), (all - others, self.lines.across)] {
-            if count > 0 {
-                let line = line?;
-                alone = alone.max(self.message(line, octets));
-                load.add(line, times(copies * u64::from(count), self.link(line.share, octets)));
-            }
+        for &(line, count) in lines {
+            alone = alone.max(packets.message(line.links, octets, 1));
+            let busy = times(copies * count, packets.busy(line.links.rate, octets));
+            load.add(line, busy, packets.behind(line.links, octets));
         }
-        Some(alone.max(load.longest()))
+        Some(alone.max(load.longest()).max(packets.away(lines, octets, it)))
     }
 
-    fn over_rails(&self, it: &Collective) -> Option<Time> {
-        let (others, servers) = (u64::from(self.per_server - 1), self.servers(it));
+    fn over_rails(&mut self, it: &Collective) -> Option<Time> {
+        if self.rails.is_none() {
+            self.rails = Some(self.ways_to_each(self.per_server, it.count()));
+        }
+        let within = self.slow_line(1)?;
+        let rails = self.rails.as_ref().and_then(Option::as_ref)?;
+        let (others, servers) = (u64::from(self.per_server - 1), u64::from(it.count() / self.per_server));
         let shard = part(it, it.count().into());
         let together = shard * u64::from(self.per_server);
         let copies = u64::from(it.channels) * u64::from(it.chunks);
-        let within = self.lines.within?;
-        let round = times(others, self.link(within.rate, shard));
+        let packets = self.network.packets;
+        let round = times(others, packets.busy(within.links.rate, shard));
         let mut load = Load::default();
-        load.add(within, times(copies * servers, round));
+        load.add(within, times(copies * servers, round), packets.behind(within.links, shard));
         // What is for the first other server leaves when all ranks have theirs for it.
-        let mut alone = self.message(within, shard) + round;
-        if servers > 1 {
-            let line = self.lines.along?;
-            let rest = times(copies * (servers - 1), self.link(line.share, together));
-            load.add(line, alone + rest);
-            alone += self.message(line, together);
+        let first = packets.message(within.links, shard, 1) + round;
+        let mut alone = first;
+        for &(line, count) in rails {
+            alone = alone.max(first + packets.message(line.links, together, 1));
+            let busy = times(copies * count, packets.busy(line.links.rate, together));
+            load.add(line, busy, first + packets.behind(line.links, together));
         }
-        Some(alone.max(load.longest()))
+        Some(alone.max(load.longest()).max(first + packets.away(rails, together, it)))
     }
 
-    /// Of what ranks have for one another all messages of one channel, and what the busiest NICs send and receive. Over rails the first way
-    /// comes before all else.
-    fn uneven(&self, it: &Collective, matrix: &Matrix) -> Option<Time> {
-        let (schedule, over_rails) = (it.schedule(), it.algorithm == Algorithm::Pxn);
-        let copies = u64::from(it.channels) * u64::from(it.chunks);
-        let server = |place: u32| place / self.per_server;
-        // Of each rank what it sends and receives within its server, and beyond.
-        let mut busy = BTreeMap::<(u32, bool, bool), Time>::new();
-        let (mut within, mut beyond) = (0, 0);
-        for (.., message) in it.uneven_steps(0) {
-            let (from, to) = schedule.ends(message.edge);
-            let is_within = server(from) == server(to);
-            let line = match (is_within, over_rails) {
-                (true, _) => self.lines.within,
-                (false, true) => self.lines.along,
-                (false, false) => self.lines.across,
-            };
-            let line = line?;
-            let octets = it.cut_sizes(matrix, 0, &message).1;
-            let alone = self.message(line, octets);
-            let longest = if is_within { &mut within } else { &mut beyond };
-            *longest = alone.max(*longest);
-            for (rank, sends) in [(from, true), (to, false)] {
-                *busy.entry((rank, sends, is_within)).or_default() +=
-                    times(copies, self.link(line.share, octets));
+    /// The ways from the first rank to each so many ranks after it; of those in a row that are alike one, and how many there are.
+    fn ways_to_each(&mut self, step: u32, ranks: u32) -> Option<Vec<(Line, u64)>> {
+        let mut lines: Vec<(Line, u64)> = Vec::new();
+        for to in (step..ranks).step_by(step as usize) {
+            let mut line = self.slow_line(to)?;
+            line.nics[1] = line.nics[0]; // wherever it ends
+            match lines.last_mut().filter(|(before, _)| *before == line) {
+                Some((_, count)) => *count += 1,
+                None => lines.push((line, 1)),
             }
         }
-        let most = |is_within: bool| {
-            let of = busy.iter().filter(|((.., it), _)| *it == is_within);
-            of.map(|(_, busy)| *busy).max().unwrap_or(0)
-        };
-        let [in_servers, among] = [true, false].map(most);
-        let one_nic = self.lines.within.zip(self.lines.across).is_none_or(|(a, b)| a.nic == b.nic);
-        let links = match (over_rails, one_nic) {
-            (true, _) => within.saturating_add(among).max(in_servers),
-            (false, true) => in_servers + among,
-            (false, false) => in_servers.max(among),
-        };
-        let alone = if over_rails { within + beyond } else { within.max(beyond) };
-        let behind =
-            self.lines.within.into_iter().chain(self.lines.across).map(|line| line.delay.as_ps()).max();
-        Some(alone.max(links + Time::from(behind.unwrap_or(0))))
+        Some(lines)
     }
 
-    /// How many channels leave a server by one NIC.
-    fn sharing(&self, it: &Collective) -> u64 {
-        it.channels.div_ceil(self.per_server).into()
+    /// Of what ranks have for one another each message by its way, and what the busiest NICs send and receive. Over rails what goes within servers
+    /// comes before all else.
+    fn uneven(&mut self, it: &Collective, matrix: &Matrix) -> Option<Time> {
+        let (schedule, over_rails) = (it.schedule(), it.algorithm == Algorithm::Pxn);
+        let copies = u64::from(it.channels) * u64::from(it.chunks);
+        let packets = self.network.packets;
+        // Of each NIC what it sends and receives, and the longest message within servers and among them; behind these the last octet's way.
+        let mut busy = BTreeMap::<(HostId, bool), Time>::new();
+        let (mut within, mut beyond, mut behind) = (0, 0, 0);
+        for (.., message) in it.uneven_steps(0) {
+            let (from, to) = schedule.ends(message.edge);
+            let octets = it.cut_sizes(matrix, 0, &message).1;
+            let (line, _) = self.way([from, to])?;
+            let is_within = from / self.per_server == to / self.per_server;
+            let longest = if is_within { &mut within } else { &mut beyond };
+            *longest = packets.message(line.links, octets, 1).max(*longest);
+            behind = behind.max(packets.behind(line.links, octets));
+            for (nic, sends) in line.nics.into_iter().zip([true, false]) {
+                *busy.entry((nic, sends)).or_default() +=
+                    times(copies, packets.busy(line.links.rate, octets));
+            }
+        }
+        let most = busy.into_values().max().unwrap_or(0) + behind;
+        Some(if over_rails { within + most.max(beyond) } else { within.max(beyond).max(most) })
     }
 
+    /// The way between two ranks.
+    fn way(&mut self, ranks: [u32; 2]) -> Option<(Line, Class)> {
+        let hosts = ranks.map(|rank| self.hosts.get(rank as usize).copied());
+        let line = self.network.line([hosts[0]?, hosts[1]?])?;
+        let [one, other] = ranks.map(|rank| rank / self.per_server);
+        Some((line, Class { links: line.links, within: one == other && self.per_server > 1 }))
+    }
+
+    /// The way from the first rank to another, if its NICs were the slowest of all ranks'.
+    fn slow_line(&mut self, to: u32) -> Option<Line> {
+        let (mut line, _) = self.way([0, to])?;
+        let nics: Vec<_> = self.network.nics_of(self.hosts[0]).collect();
+        let place = nics.iter().position(|nic| *nic == line.nics[0]).unwrap_or(0);
+        if self.slowest.is_none() {
+            self.slowest = Some(self.find_slowest());
+        }
+        let slowest = self.slowest.as_ref().and_then(|all| all.get(place));
+        if let (Some(slowest), Some(own)) = (slowest, self.network.own(line.nics[0])) {
+            line.links.rate = line.links.rate.min(slowest.rate);
+            line.links.delay += slowest.delay.saturating_sub(own.delay);
+        }
+        Some(line)
+    }
+
+    /// Of all ranks' first, second and further NICs the slowest link: the rate of one, and the delay of one.
+    fn find_slowest(&self) -> Vec<Links> {
+        let mut slowest: Vec<Links> = Vec::new();
+        for host in &self.hosts {
+            for (place, own) in
+                self.network.nics_of(*host).filter_map(|nic| self.network.own(nic)).enumerate()
+            {
+                match slowest.get_mut(place) {
+                    Some(it) => {
+                        *it = Links { count: 1, delay: it.delay.max(own.delay), rate: it.rate.min(own.rate) }
+                    }
+                    None => slowest.push(own),
+                }
+            }
+        }
+        slowest
+    }
+
+    /// How many channels take the NIC of a way in step. Each leaves a server by another of its ranks, as far as there are so many, and that one sends
+    /// nothing within it for this channel.
+    fn together(&self, it: &Collective, class: Class) -> u64 {
+        let leave = if class.within {
+            it.channels - it.channels / self.per_server
+        } else {
+            it.channels.div_ceil(self.per_server)
+        };
+        leave.max(1).into()
+    }
+}
+
+/// `hosts` in an order that has nothing to do with theirs: by steps of about 0.618 of their number, which come by each.
+fn dealt(hosts: &[HostId]) -> Vec<HostId> {
+    let count = hosts.len();
+    let step = (count * 618 / 1000..).find(|step| gcd(*step, count) == 1).unwrap_or(1);
+    (0..count).map(|place| hosts[place * step % count]).collect()
+}
+
+const fn gcd(mut a: usize, mut b: usize) -> usize {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+impl Packets {
     /// How long a link of `rate` is busy with a message.
-    fn link(&self, rate: BitsPerSec, octets: u64) -> Time {
-        (Time::from(self.packets.on_the_wire(octets)) * 8_000_000_000_000).div_ceil(rate.0.max(1).into())
+    fn link(self, rate: BitsPerSec, octets: u64) -> Time {
+        of_octets(rate, self.on_the_wire(octets))
     }
 
-    /// How long a message takes that is alone: switches send a packet on when they have all of it.
-    fn message(&self, line: Line, octets: u64) -> Time {
-        let packet = self.link(line.rate, octets.min(self.packets.mtu.into()));
-        Time::from(line.delay.as_ps()) + self.link(line.rate, octets) + times((line.links - 1).into(), packet)
+    /// The same with the acknowledgements of a message that comes meanwhile.
+    fn busy(self, rate: BitsPerSec, octets: u64) -> Time {
+        of_octets(rate, self.on_the_wire(octets) + self.count(octets) * u64::from(self.acknowledges))
     }
+
+    /// How long it is busy with the last packet of a message.
+    fn last(self, rate: BitsPerSec, octets: u64) -> Time {
+        self.link(rate, octets - (self.count(octets) - 1) * u64::from(self.mtu.max(1)))
+    }
+
+    /// How long the last octet of a message is on its way after it has left: switches send a packet on when they have all of it.
+    fn behind(self, links: Links, octets: u64) -> Time {
+        let packet = self.link(links.rate, octets.min(self.mtu.into()));
+        Time::from(links.delay.as_ps()) + times(links.count.saturating_sub(1).into(), packet)
+    }
+
+    /// How long a message takes that begins with others at its NIC, so many with it: packets of each take turns, and all but the last of the others'
+    /// leave before the last of it does.
+    fn message(self, links: Links, octets: u64, together: u64) -> Time {
+        let (whole, last) = (self.link(links.rate, octets), self.last(links.rate, octets));
+        times(together, whole - last) + last + self.behind(links, octets)
+    }
+
+    /// How long the busiest link from a switch to others has to do with a message of each of so many flows.
+    fn shared(self, up: Uplinks, octets: u64, flows: u64) -> Time {
+        self.link(up.rate, octets) * up.busiest(flows) / 1000
+    }
+
+    /// How long that takes which leads to other switches, where each NIC sends messages of so many octets by all of `lines` at once.
+    fn away(self, lines: &[(Line, u64)], octets: u64, it: &Collective) -> Time {
+        let up = lines.iter().filter_map(|(line, _)| line.up).max_by_key(|up| up.paths);
+        let Some(up) = up else { return 0 };
+        let away = lines.iter().filter(|(line, _)| line.up.is_some());
+        let (ways, behind) = away.fold((0, 0), |(ways, behind), (line, count)| {
+            (ways + count, behind.max(self.behind(line.links, octets)))
+        });
+        let flows = ways * u64::from(up.nics) * u64::from(it.channels);
+        times(it.chunks.into(), self.shared(up, octets, flows)) + behind
+    }
+}
+
+fn of_octets(rate: BitsPerSec, octets: u64) -> Time {
+    (Time::from(octets) * 8_000_000_000_000).div_ceil(rate.0.max(1).into())
 }
 
 /// What NICs have to send.
@@ -264,13 +406,37 @@ struct Load {
 }
 
 impl Load {
-    fn add(&mut self, line: Line, busy: Time) {
-        let load = self.of.entry(line.nic).or_default();
-        *load = (load.0 + busy, load.1.max(line.delay.as_ps().into()));
+    fn add(&mut self, line: Line, busy: Time, behind: Time) {
+        let load = self.of.entry(line.nics[0]).or_default();
+        *load = (load.0 + busy, load.1.max(behind));
     }
 
     fn longest(&self) -> Time {
         self.of.values().map(|(busy, behind)| busy + behind).max().unwrap_or(0)
+    }
+}
+
+/// How many ways lead from each switch to others.
+#[derive(Default)]
+struct Crossings {
+    of: BTreeMap<NodeId, Crossing>,
+}
+
+impl Crossings {
+    fn add(&mut self, line: Line) {
+        if let Some(up) = line.up {
+            // Which of those from elsewhere it meets where paths fork again is not known, and few are on their way at once.
+            let up = Uplinks { paths: up.paths.min(up.count), ..up };
+            self.of.entry(up.switch).or_insert((up, 0)).1 += 1;
+        }
+    }
+
+    /// Of those that are alike one.
+    fn all(self) -> Vec<Crossing> {
+        let mut all: Vec<_> = self.of.into_values().collect();
+        all.sort_by_key(|(up, ways)| (up.count, up.rate, up.paths, *ways));
+        all.dedup_by_key(|(up, ways)| (up.count, up.rate, up.paths, *ways));
+        all
     }
 }
 
@@ -291,7 +457,7 @@ mod tests {
     use roci_units::{Bytes, Instant, Span};
 
     /// An octet is a nanosecond, and packets have nothing around them.
-    const PACKETS: Packets = Packets { mtu: 1000, around: 0 };
+    const PACKETS: Packets = Packets { mtu: 1000, around: 0, acknowledges: 0 };
 
     fn star(hosts: u32) -> Topology {
         Star { hosts, rate: BitsPerSec::from_gbps(8), delay: Span::from_micros(1) }.build().unwrap()
@@ -335,17 +501,21 @@ mod tests {
         let trees = of(Operation::AllReduce, Algorithm::Tree, 8, 800);
         assert_eq!(time(&trees), 2 * (3 * message(400) + 2 * 400));
         let direct = of(Operation::AllToAll, Algorithm::Direct, 8, 8000);
-        assert_eq!(time(&direct), 7 * 1000 + 2000);
+        assert_eq!(time(&direct), 7 * 1000 + 2000 + 1000);
         let chain = of(Operation::Broadcast, Algorithm::Ring, 8, 1000);
         assert_eq!(time(&chain), 7 * message(1000));
         // Chunks hide delays of a ring until its links have no gap, and make pipelines of trees and chains.
         let ring = Collective { chunks: 100, size: Bytes(800_000), ..ring };
-        assert_eq!(time(&ring), 14 * 100_000 + 2000);
+        assert_eq!(time(&ring), 14 * 100_000 + 2000 + 1000);
         let trees = Collective { chunks: 1000, size: Bytes(800_000), ..trees };
         assert_eq!(time(&trees), 2 * (3 * message(400) + 2 * 400) + 999 * 4 * 400);
-        // Channels share the NIC, whether or not there are chunks.
-        let four = Collective { channels: 4, chunks: 1, size: Bytes(3200), ..trees };
-        assert_eq!(time(&four), 2 * (3 * message(400) + 2 * 400) + 3 * 4 * 400);
+        // Channels share the NIC, packet by packet, whether or not there are chunks: of one packet the last of four leaves behind three others, and of
+        // two packets that of each waits for one of each other.
+        let four = Collective { channels: 4, chunks: 1, size: Bytes(3200), ..trees.clone() };
+        assert_eq!(time(&four), 2 * (3 * message(400) + 2 * 400) + 3 * 400);
+        let four = Collective { size: Bytes(4 * 4000), ..four };
+        let in_step = 2000 + 3 * 1000 + 2000 + 1000;
+        assert_eq!(time(&four), 2 * (3 * in_step + 2 * 2000) + 3 * 1000);
         let chain = Collective { chunks: 10, size: Bytes(10_000), ..chain };
         assert_eq!(time(&chain), 7 * message(1000) + 9 * 1000);
     }
@@ -363,24 +533,75 @@ mod tests {
             scale_up: Some((BitsPerSec::from_gbps(80), Span::from_micros(1))),
         };
         let rails = rails.build().unwrap();
-        let ring = of(Operation::AllReduce, Algorithm::Ring, 8, 800);
-        // Two of fourteen steps leave the server.
-        assert_eq!(time(&rails, &ring, 4), 2 * (20_000 + 200) + 12 * (2000 + 20));
+        let in_servers =
+            |algorithm| Collective { per_server: 4, ..of(Operation::AllReduce, algorithm, 8, 800) };
+        let ring = in_servers(Algorithm::Ring);
+        // Two of eight ways leave a server, and the fourteen steps go around nearly twice.
+        assert_eq!(time(&rails, &ring, 4), (2 * (20_000 + 200) + 6 * (2000 + 20)) * 14 / 8);
         let one = Collective { size: Bytes(8_000_000), ..ring.clone() };
         let four = Collective { channels: 4, ..one.clone() };
-        assert_eq!(time(&rails, &one, 4), 14 * 1_000_000 + 20_000);
-        assert_eq!(time(&rails, &four, 4), 14 * 250_000 + 20_000);
-        let trees = of(Operation::AllReduce, Algorithm::Tree, 8, 800);
+        assert_eq!(time(&rails, &one, 4), 14 * 1_000_000 + 20_000 + 1000);
+        assert_eq!(time(&rails, &four, 4), 14 * 250_000 + 20_000 + 1000);
+        let trees = in_servers(Algorithm::Tree);
         assert_eq!(time(&rails, &trees, 4), 2 * (20_000 + 800 + 3 * (2000 + 80)));
         let over_rails = of(Operation::AllToAll, Algorithm::Pxn, 8, 800);
         let first = 2000 + 20 + 3 * 10;
         assert_eq!(time(&rails, &over_rails, 4), first + 20_000 + 400 + 400);
         // Nothing joins the rails.
         let direct = of(Operation::AllToAll, Algorithm::Direct, 8, 800);
-        let model = Model::new(&mut Network::of(&rails, PACKETS), &direct.ranks, 4, true);
+        let mut network = Network::of(&rails, PACKETS);
+        let mut model = Model::new(&mut network, &direct.ranks, 4, true);
         assert_eq!(model.time(&direct), None);
         let fastest = model.fastest([&direct, &over_rails].into_iter()).expect("the other");
         assert_eq!(fastest.algorithm, Algorithm::Pxn);
+    }
+
+    #[test]
+    fn channels_of_trees_begin_at_other_ranks_of_servers_and_those_of_halves_share_a_nic() {
+        let rails = Rails {
+            servers: 128,
+            gpus: 8,
+            servers_per_leaf: 128,
+            spines: 4,
+            rate: BitsPerSec::from_gbps(400),
+            fabric_rate: None,
+            delay: Span::from_nanos(500),
+            scale_up: Some((BitsPerSec::from_gbps(3600), Span::from_nanos(250))),
+        };
+        let rails = rails.build().unwrap();
+        let mut network = Network::of(&rails, Packets { mtu: 4096, around: 102, acknowledges: 86 });
+        let [trees, halves] = [Algorithm::Tree, Algorithm::HalvingDoubling].map(|algorithm| Collective {
+            channels: 8,
+            ..of(Operation::AllReduce, algorithm, 1024, 4 << 20)
+        });
+        let trees = Collective { per_server: 8, ..trees };
+        let mut model = Model::new(&mut network, &trees.ranks, 8, true);
+        let [by_trees, by_halves] = [&trees, &halves].map(|it| model.time(it).expect("they are joined"));
+        // Simulated they take 178 and 198 us.
+        assert!(by_trees < by_halves, "{by_trees} {by_halves}");
+        // Chains of other channels are at other ranks by then.
+        let one = Collective { channels: 1, size: Bytes(512 << 10), ..trees };
+        assert_eq!(model.time(&one), Some(by_trees));
+    }
+
+    #[test]
+    fn a_slow_link_of_any_rank_slows_all_down() {
+        for slow in [0, 3] {
+            let mut star = star(8);
+            star.graph.links[slow].rate = BitsPerSec(800_000_000);
+            let time = |it: &Collective| time(&star, it, 1);
+            let ring = of(Operation::AllReduce, Algorithm::Ring, 8, 8000);
+            let ring = Collective { chunks: 10, ..ring };
+            assert_eq!(time(&ring), 14 * 10 * 1000 + 2000 + 1000, "{slow}");
+            let halves = of(Operation::AllReduce, Algorithm::HalvingDoubling, 8, 800);
+            assert_eq!(time(&halves), 2 * (3 * 2000 + 2 * (1000 + 2000 + 4000)), "{slow}");
+            let direct = of(Operation::AllToAll, Algorithm::Direct, 8, 800);
+            assert_eq!(time(&direct), 7 * 1000 + 2000 + 1000, "{slow}");
+            // A leaf of one tree and an inner node of the other sends four halves, and the roots two.
+            let trees = Collective { chunks: 1000, ..of(Operation::AllReduce, Algorithm::Tree, 8, 800_000) };
+            let least = 1000 * 4000 * if slow == 0 { 2 } else { 4 };
+            assert!((least..least + 100_000).contains(&time(&trees)), "{slow}");
+        }
     }
 
     #[test]
@@ -389,18 +610,25 @@ mod tests {
         let fastest = |size: u64, ranks: u16| {
             let chunks = u32::try_from(size.div_ceil(100_000)).unwrap();
             let all: Vec<_> = Operation::AllReduce
-                .weighed(ranks.into())
+                .weighed(ranks.into(), &[])
+                .into_iter()
                 .map(|algorithm| Collective { chunks, ..of(Operation::AllReduce, algorithm, ranks, size) })
                 .filter(|it| it.check().is_ok())
                 .collect();
-            let model = Model::new(&mut Network::of(&star, PACKETS), &all[0].ranks, 1, true);
+            let mut network = Network::of(&star, PACKETS);
+            let mut model = Model::new(&mut network, &all[0].ranks, 1, true);
             model.fastest(all.iter()).expect("they are joined").algorithm
         };
         assert_eq!([100, 100_000_000].map(|size| fastest(size, 12)), [Algorithm::Tree, Algorithm::Ring]);
         // A power of two of ranks has what takes no more than either.
         assert_eq!([100, 100_000].map(|size| fastest(size, 8)), [Algorithm::HalvingDoubling; 2]);
-        let direct = |operation: Operation, ranks| operation.weighed(ranks).any(|it| it == Algorithm::Direct);
+        let direct = |operation: Operation, ranks| operation.weighed(ranks, &[]).contains(&Algorithm::Direct);
         assert!(direct(Operation::AllGather, 64) && !direct(Operation::AllGather, 65));
         assert!(direct(Operation::AllToAll, 65));
+        // Who names it has it among any number.
+        assert_eq!(Operation::AllGather.weighed(65, &[Algorithm::Direct]), [Algorithm::Direct]);
+        let two = [Algorithm::Tree, Algorithm::Ring];
+        assert_eq!(Operation::AllReduce.weighed(8, &two), [Algorithm::Ring, Algorithm::Tree]);
+        assert_eq!(Operation::AllToAll.weighed(8, &two), Operation::AllToAll.weighed(8, &[]));
     }
 }

@@ -50,6 +50,8 @@ impl Default for How {
 pub struct Auto {
     /// Their names.
     pub operations: BTreeSet<&'static str>,
+    /// The algorithms that it is one of, where the operation has any of them; none: all.
+    pub named: Vec<Algorithm>,
     /// What it is chosen by.
     pub network: Network,
 }
@@ -287,6 +289,9 @@ fn kinds(schedule: &Schedule, how: &How, placed: Placed<'_>) -> Vec<Kind> {
         *kind.1.entry(What { size, matrix }).or_default() += 1;
     }
     let mut auto = how.auto.clone();
+    if let Some(auto) = &mut auto {
+        auto.network.send_from(placed.hosts);
+    }
     let mut kinds = Vec::new();
     for ((group, name, root), (operation, sizes)) in all {
         let members = order(&schedule.groups[group as usize].ranks, operation, how.per_server);
@@ -297,7 +302,7 @@ fn kinds(schedule: &Schedule, how: &How, placed: Placed<'_>) -> Vec<Kind> {
         let by_algorithm = match auto.as_mut().filter(|auto| auto.operations.contains(name)) {
             Some(auto) => {
                 let weighed = Weighed { members: &members, kind: (operation, root), how, placed };
-                weighed.by_algorithm(&mut auto.network, &sizes, &matrices)
+                weighed.by_algorithm(auto, &sizes, &matrices)
             }
             None => {
                 let usual = operation.algorithms()[0];
@@ -343,17 +348,14 @@ struct Weighed<'a> {
 
 impl Weighed<'_> {
     /// Their sizes by the algorithm that takes least for each.
-    fn by_algorithm(
-        &self,
-        network: &mut Network,
-        sizes: &Sizes,
-        matrices: &Matrices,
-    ) -> Vec<(Algorithm, Sizes)> {
+    fn by_algorithm(&self, auto: &mut Auto, sizes: &Sizes, matrices: &Matrices) -> Vec<(Algorithm, Sizes)> {
         let Self { members, kind: (operation, root), how, placed } = *self;
         let hosts: Vec<HostId> = members.iter().map(|rank| placed.hosts[*rank as usize]).collect();
-        let model = Model::new(network, &hosts, on_each_server(members, how.per_server), placed.listed);
+        let mut model =
+            Model::new(&mut auto.network, &hosts, on_each_server(members, how.per_server), placed.listed);
         let all: Vec<_> = operation
-            .weighed(members.len())
+            .weighed(members.len(), &auto.named)
+            .into_iter()
             .map(|it| template(members, (operation, root), it, how))
             .collect();
         let mut chosen: Vec<(Algorithm, Sizes)> = Vec::new();
@@ -559,8 +561,8 @@ mod tests {
     fn each_size_goes_the_way_that_takes_least_for_it() {
         let star =
             Star { hosts: 8, rate: BitsPerSec::from_gbps(100), delay: Span::from_micros(1) }.build().unwrap();
-        let network = Network::of(&star, Packets { mtu: 4096, around: 82 });
-        let auto = Auto { operations: ["all-reduce"].into_iter().collect(), network };
+        let network = Network::of(&star, Packets { mtu: 4096, around: 82, acknowledges: 86 });
+        let auto = Auto { operations: ["all-reduce"].into_iter().collect(), named: Vec::new(), network };
         let how = How { auto: Some(auto), ..How::default() };
         // Six of the ranks: no power of two.
         let lines = "all-reduce 600b group 0\nall-reduce 900000000b group 0\nall-reduce 600b group 0\nall-gather 600b group 0";
