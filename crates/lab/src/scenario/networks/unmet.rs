@@ -1,12 +1,20 @@
 //! Rules of `[[transport.on]]` that no flow falls under.
 
+mod alike;
+
 use crate::traffic::Traffic;
+use crate::traffic::collective::Algorithm;
+use alike::Alike;
 use roci_fabric::packet::HostId;
 use roci_fabric::topology::{Pairing, Topology};
 use std::collections::BTreeSet;
 
-/// So many pairs of hosts are looked at. Of rules that no flow has met by then nothing is said, for one of the others may.
+/// So many pairs of hosts are looked at of which no two are alike, and among no more hosts each two. Of rules that no flow has met by then nothing is
+/// said, for one of the others may.
 const PAIRS: usize = 1 << 17;
+
+/// So many pairs of which it is known that they talk are gone through to find those that are not alike.
+const KNOWN: usize = 1 << 22;
 
 /// How far a rule got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,21 +55,30 @@ pub(super) fn notes(
 fn met(topology: &Topology, rules: &[BTreeSet<u32>], traffic: &[Traffic]) -> Option<Vec<Met>> {
     let mut pairing = Pairing::of(topology)?;
     let mut met = vec![Met::No; rules.len()];
-    let hosts = topology.hosts().len();
+    // Flows are between two NICs.
+    let is_known = |(rule, met): (&BTreeSet<u32>, &Met)| rule.len() < 2 || *met == Met::Yes;
+    let alike = Alike::of(topology, rules);
     let mut looked_at = BTreeSet::new();
-    let everybody = || {
-        let all = || (0u16..).map(HostId).take(hosts);
-        all().flat_map(move |a| all().filter(move |b| *b != a).map(move |b| [a, b]))
-    };
+    let (mut left, mut all_are) = (KNOWN, false);
     for table in traffic {
         let mut known = table.pairs().into_iter().flatten().map(|(a, b, _)| [a, b]).peekable();
+        // Known too, but not worth counting up.
+        let is_each_two = matches!(table, Traffic::Collective(it) if it.algorithm == Algorithm::Direct
+            && !it.operation.has_root()
+            && it.ranks.len() == topology.hosts().len());
+        let are_known = !is_each_two && known.peek().is_some();
+        if all_are && !are_known {
+            continue;
+        }
+        all_are |= !are_known;
         let pairs: &mut dyn Iterator<Item = [HostId; 2]> =
-            if known.peek().is_some() { &mut known } else { &mut everybody() };
+            if are_known { &mut known } else { &mut alike.each_two(PAIRS)?.into_iter() };
         for hosts in pairs {
-            if met.iter().all(|met| *met == Met::Yes) {
+            if rules.iter().zip(&met).all(is_known) {
                 return Some(met);
             }
-            if !looked_at.insert(hosts) {
+            left = left.checked_sub(1)?;
+            if !looked_at.insert(alike.kind(hosts)) {
                 continue;
             }
             if looked_at.len() > PAIRS {
@@ -88,7 +105,11 @@ mod tests {
 
     /// What is said of these rules, with flows between these hosts, or with `traffic` of another kind.
     fn told(rules: &str, traffic: &str) -> Vec<String> {
-        let text = format!("{RAILS}{traffic}\ntransport.on = [{rules}]\n");
+        told_on(RAILS, rules, traffic)
+    }
+
+    fn told_on(network: &str, rules: &str, traffic: &str) -> Vec<String> {
+        let text = format!("{network}{traffic}\ntransport.on = [{rules}]\n");
         let scenario = Scenario::parse(&text, "here.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
         scenario.notes().filter(|note| note.contains("is about no flow")).map(str::to_owned).collect()
     }
@@ -116,6 +137,33 @@ mod tests {
         assert_eq!(told("{ hosts = [\"h0.1\"] }", ANY), [apart], "without a control too");
         assert!(told("{ switches = [\"up1\"], control = \"swift\" }", ANY).is_empty());
         assert!(told("", ANY).is_empty(), "nobody wrote the rule that there is");
+    }
+
+    #[test]
+    fn rules_are_judged_among_thousands_of_hosts_too() {
+        let rails = "topology = { kind = \"rails\", servers = 512, gpus = 8, spines = 4, servers_per_leaf = 64, rate = \"400Gb/s\", delay = \"1us\", \
+            scale_up = \"3.6Tb/s\", scale_up_delay = \"100ns\" }\n";
+        let told = |rules: &str| told_on(rails, rules, ANY);
+        let rule = |nics: &str| format!("{{ {nics}, control = \"swift\" }}");
+        let apart =
+            ["rule 1 of `[[transport.on]]` is about no flow: none has both ends on NICs that it names"];
+        assert_eq!(told(&rule("hosts = [\"h0.1\"]")), apart, "a NIC alone");
+        let of_three_servers = rule("hosts = [\"h0.1\", \"h8.1\", \"h16.1\"]");
+        assert_eq!(told(&of_three_servers), apart);
+        // Two of one server talk over its own switch.
+        assert_eq!(told(&rule("hosts = [\"h0.0\", \"h1.0\"]")), apart);
+        assert!(told(&rule("hosts = [\"h0.0\", \"h8.0\"]")).is_empty());
+        assert!(told(&rule("switches = [\"up511\"]")).is_empty());
+        let both = format!("{}, {}", rule("switches = [\"up7\"]"), rule("switches = [\"up*\"]"));
+        let [only] = &told(&both)[..] else { panic!("one rule") };
+        assert!(only.contains("later rules decide for all"), "{only}");
+        // Of these it is known who talks to whom: millions of pairs.
+        for way in ["direct", "pxn\", ranks_per_server = 8, name = \"rails"] {
+            let traffic = format!(
+                "traffic = [{{ kind = \"collective\", operation = \"all-to-all\", size = \"1MiB\", algorithm = \"{way}\" }}]"
+            );
+            assert_eq!(told_on(rails, &of_three_servers, &traffic), apart, "{way}");
+        }
     }
 
     #[test]
