@@ -141,7 +141,8 @@ impl<'a> Model<'a> {
             most = most.max(load + packets.behind(class.links, octets));
         }
         for (up, flows) in &ring.crossings {
-            let one = packets.shared(*up, octets, flows * u64::from(it.channels));
+            // Other channels leave servers by other NICs, whose switches are others on rails.
+            let one = packets.shared(*up, octets, flows * u64::from(it.channels.div_ceil(self.per_server)));
             slowest = slowest.max(one);
             most = most.max(times(copies, one));
         }

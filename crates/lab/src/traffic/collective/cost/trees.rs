@@ -87,7 +87,9 @@ impl Trees {
             times(together(class) * ways, packets.busy(class.links.rate, octets))
         };
         let nics = self.loads.iter().map(|load| load.iter().map(busy).sum::<Time>());
-        let shared = |(up, ways): &Crossing| packets.shared(*up, octets, ways * u64::from(it.channels));
+        // Other channels have other heads, whose NICs are at other switches on rails.
+        let by_one = u64::from(it.channels.div_ceil(it.per_server.max(1)));
+        let shared = |(up, ways): &Crossing| packets.shared(*up, octets, ways * by_one);
         let most = nics.chain(self.crossings.iter().map(shared)).max().unwrap_or(0);
         let behind = self.classes.iter().map(|class| {
             let others = if class.within { 0 } else { together(*class) - 1 };
