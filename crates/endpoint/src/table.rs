@@ -8,7 +8,7 @@ use crate::shard::Core;
 use roci_transport::{Binding, Pd, RegisterError, WindowKind};
 use roci_units::Qpn;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Where the key of a new region is told.
@@ -68,7 +68,11 @@ impl Table {
     /// Begins a turn. What the others changed before is to be applied next: a change that is made from now on waits for its end.
     fn begin(&self, shard: usize) -> Turn {
         let turn = (self.shards() > 1).then(|| self.turns[shard].clone());
-        turn.iter().for_each(|turn| turn.store(true, Ordering::SeqCst));
+        if let Some(turn) = &turn {
+            turn.store(true, Ordering::SeqCst);
+            // Before it looks for changes: who makes one looks for turns after that.
+            fence(Ordering::SeqCst);
+        }
         Turn(turn)
     }
 
