@@ -36,7 +36,7 @@ pub struct Recycling {
     pub explore: u16,
     /// How long after a timeout only known ports are used; zero: it says nothing.
     pub freeze: Span,
-    /// Whether a NAK is about the packet that drew it, as where switches trim, and not about one before it.
+    /// Whether a sequence error is about the packet that drew it, as where switches trim, and not about one before it.
     pub nak_is_loss: bool,
 }
 
@@ -66,6 +66,8 @@ struct Chooser {
     cache: Cache,
     /// Until when no new port is tried; `None`: they are.
     frozen: Option<Instant>,
+    /// Something was answered since the latest timeout.
+    heard: bool,
 }
 
 /// Ports whose packets came through, in the order in which that was heard.
@@ -117,11 +119,21 @@ impl Spread {
         }
         let explore = self.how.recycling.map_or(0, |recycling| recycling.explore);
         let cache = Cache::default();
-        let new = Chooser { qpn, path, latest: None, timeouts: 0, explore, cache, frozen: None };
+        let new = Chooser { qpn, path, latest: None, timeouts: 0, explore, cache, frozen: None, heard: true };
         if let Some(before) = self.choosers[place].replace(new) {
-            self.by_path.remove(&before.path.pack());
+            let before = before.path.pack();
+            // Of two with one path, the later one is known by it.
+            if self.by_path.get(&before) == Some(&place) {
+                self.by_path.remove(&before);
+            }
         }
         self.by_path.insert(path.pack(), place);
+    }
+
+    /// The queue pair at `place`, if it is the one that `packet` has come for, and not one that had the place before.
+    fn chooser_for(&mut self, place: usize, packet: &Packet) -> Option<&mut Chooser> {
+        let chooser = self.choosers.get_mut(place)?.as_mut()?;
+        (chooser.qpn == packet.header.dest_qpn).then_some(chooser)
     }
 
     /// The flow by which the engine knows `packet`, which has come for the queue pair at `place`.
@@ -135,10 +147,11 @@ impl Spread {
     /// Gives `packet`, of the queue pair at `place`, a port of its own.
     pub(crate) fn choose(&mut self, now: Instant, engine: &Engine, place: usize, packet: &mut Packet) {
         let Some(chooser) = self.choosers.get_mut(place).and_then(Option::as_mut) else { return };
-        if packet.marks.has(Marks::AGAIN)
-            && let Some(recycling) = self.how.recycling
-        {
-            chooser.heed(now, &recycling, engine.counters(chooser.qpn));
+        if let Some(recycling) = &self.how.recycling {
+            chooser.thaw(now, recycling);
+            if packet.marks.has(Marks::AGAIN) {
+                chooser.heed(now, recycling, engine.counters(chooser.qpn));
+            }
         }
         let port = chooser.next_known().unwrap_or_else(|| any(&mut self.random, self.how.entropies));
         set_port(packet, port);
@@ -157,20 +170,22 @@ impl Spread {
 
     /// A packet has come for the queue pair at `place`.
     pub(crate) fn hear(&mut self, now: Instant, place: usize, packet: &Packet) {
-        let Some(chooser) = self.choosers.get_mut(place).and_then(Option::as_mut) else { return };
+        let recycling = self.how.recycling;
+        let Some(chooser) = self.chooser_for(place, packet) else { return };
         let (header, port) = (&packet.header, port_of(packet));
         if !matches!(header.opcode, Opcode::ACKNOWLEDGE | Opcode::READ_ACKNOWLEDGE) {
-            if header.opcode != Opcode::CNP && !header.opcode.shape().has(Shape::AGENT) {
+            let data = header.opcode != Opcode::CNP && !header.opcode.shape().has(Shape::AGENT);
+            // A header that a switch sent back had no way further.
+            if data && !header.flags.has(Flags::RETURNED) {
                 chooser.latest = Some(port);
             }
             return;
         }
-        let Some(recycling) = self.how.recycling else { return };
-        if chooser.frozen.is_some_and(|until| now >= until) {
-            (chooser.frozen, chooser.cache, chooser.explore) = (None, Cache::default(), recycling.explore);
-        }
+        let Some(recycling) = recycling else { return };
+        chooser.thaw(now, &recycling);
+        chooser.heard = true;
         let came_through = match Syndrome::from_u8(header.aeth().syndrome) {
-            Some(Syndrome::Ack { .. }) => true,
+            Some(Syndrome::Ack { .. } | Syndrome::RnrNak { .. }) => true,
             Some(Syndrome::Nak(NakCode::PsnSequenceError)) => !recycling.nak_is_loss,
             _ => false,
         };
@@ -181,13 +196,25 @@ impl Spread {
 }
 
 impl Chooser {
-    /// A packet goes again: if for a timeout, then some path has failed, and only known ones are taken for a while.
+    /// The freeze may be over: paths that failed are tried again.
+    fn thaw(&mut self, now: Instant, recycling: &Recycling) {
+        if self.frozen.is_some_and(|until| now >= until) {
+            (self.frozen, self.cache, self.explore) = (None, Cache::default(), recycling.explore);
+        }
+    }
+
+    /// A packet goes again: if for a timeout, then some path has failed, and only known ones are taken for a while. If they brought no
+    /// answer either, they have failed too, and none is known any more.
     fn heed(&mut self, now: Instant, recycling: &Recycling, counters: Counters) {
-        if std::mem::replace(&mut self.timeouts, counters.timeouts) < counters.timeouts
-            && self.frozen.is_none()
-            && self.explore == 0
-            && !recycling.freeze.is_zero()
-        {
+        if std::mem::replace(&mut self.timeouts, counters.timeouts) >= counters.timeouts {
+            return;
+        }
+        let heard = std::mem::take(&mut self.heard);
+        if self.frozen.is_some() {
+            if !heard {
+                self.cache = Cache::default();
+            }
+        } else if self.explore == 0 && !recycling.freeze.is_zero() {
             self.frozen = Some(now + recycling.freeze);
         }
     }
@@ -224,6 +251,7 @@ pub(crate) const fn set_port(packet: &mut Packet, port: u16) {
 mod tests {
     use super::*;
     use roci_fabric::packet::HostId;
+    use roci_transport::EngineConfig;
     use roci_wire::{Aeth, Header};
 
     const RECYCLING: Recycling = Recycling { explore: 0, freeze: Span::from_millis(10), nak_is_loss: true };
@@ -246,6 +274,7 @@ mod tests {
     }
 
     const ACK: u8 = 0x1f;
+    const RNR_NAK: u8 = 0x20;
     const NAK: u8 = 0x60;
 
     fn hear(spread: &mut Spread, now: Instant, ports: &[u16]) {
@@ -282,10 +311,11 @@ mod tests {
         spread.hear(Instant::ZERO, 0, &answer(7, ACK, Flags::BECN));
         spread.hear(Instant::ZERO, 0, &answer(7, NAK, Flags::NONE));
         assert_eq!(next(&mut spread), None);
-        // Where nothing is trimmed, a packet out of order draws it, which has come.
+        // Where nothing is trimmed, a packet out of order draws it, which has come. So has one for which no receive request is posted.
+        spread.hear(Instant::ZERO, 0, &answer(6, RNR_NAK, Flags::NONE));
         spread.how.recycling = Some(Recycling { nak_is_loss: false, ..RECYCLING });
         spread.hear(Instant::ZERO, 0, &answer(7, NAK, Flags::NONE));
-        assert_eq!(next(&mut spread), Some(7));
+        assert_eq!([(); 3].map(|()| next(&mut spread)), [Some(6), Some(7), None]);
     }
 
     #[test]
@@ -301,6 +331,70 @@ mod tests {
         assert!([1, 2, 3].iter().all(|port| ports[1..4].contains(port)), "{ports:?}");
         hear(&mut spread, begin + RECYCLING.freeze, &[9]);
         assert_eq!([(); 4].map(|()| next(&mut spread)), [None, None, Some(9), None], "it explores first");
+    }
+
+    #[test]
+    fn known_ports_that_bring_no_answer_between_two_timeouts_are_known_no_more() {
+        let mut spread = spread(Some(RECYCLING));
+        let known = |spread: &mut Spread| [(); 3].map(|()| next(spread));
+        hear(&mut spread, Instant::ZERO, &[7]);
+        time_out(&mut spread, Instant::ZERO, 1);
+        assert_eq!(known(&mut spread), [Some(7); 3], "it is frozen");
+        spread.hear(Instant::ZERO, 0, &answer(8, ACK, Flags::BECN));
+        time_out(&mut spread, Instant::ZERO, 2);
+        assert_eq!(known(&mut spread), [Some(7); 3], "a mark is an answer too");
+        time_out(&mut spread, Instant::ZERO, 3);
+        assert_eq!(known(&mut spread), [None; 3]);
+        hear(&mut spread, Instant::ZERO, &[9]);
+        assert_eq!(known(&mut spread), [Some(9); 3], "it is frozen still");
+    }
+
+    #[test]
+    fn it_thaws_by_the_clock_although_nothing_is_answered() {
+        let mut spread = spread(Some(Recycling { explore: 1, ..RECYCLING }));
+        assert_eq!(next(&mut spread), None);
+        hear(&mut spread, Instant::ZERO, &[7]);
+        time_out(&mut spread, Instant::ZERO, 1);
+        let engine = Engine::new(EngineConfig::default());
+        let mut choose = |now| {
+            let mut packet = answer(0, ACK, Flags::NONE);
+            spread.choose(now, &engine, 0, &mut packet);
+            port_of(&packet)
+        };
+        let end = Instant::ZERO + RECYCLING.freeze;
+        assert_eq!(choose(end - Span::from_ps(1)), 7);
+        let ports = [(); 4].map(|()| choose(end));
+        assert!(ports.iter().any(|&port| port != 7), "{ports:?}");
+    }
+
+    #[test]
+    fn what_is_for_the_queue_pair_that_had_the_place_before_says_nothing_of_this_one() {
+        let mut spread = spread(Some(RECYCLING));
+        let mut late = answer(7, ACK, Flags::NONE);
+        late.header.dest_qpn = Qpn::new(0x200);
+        spread.hear(Instant::ZERO, 0, &late);
+        assert_eq!(next(&mut spread), None);
+        late.header.opcode = Opcode::WRITE_MIDDLE;
+        spread.hear(Instant::ZERO, 0, &late);
+        assert_eq!(spread.choosers[0].as_ref().and_then(|chooser| chooser.latest), None);
+    }
+
+    #[test]
+    fn of_two_with_one_path_each_keeps_its_own_when_the_other_ends() {
+        let mut spread = spread(None);
+        let mut data = answer(77, ACK, Flags::NONE);
+        data.header.opcode = Opcode::WRITE_MIDDLE;
+        let pulled = |spread: &mut Spread| {
+            let mut pull = Packet::new(HostId(0), HostId(1), Header::default());
+            pull.flow = 5000;
+            spread.set_answer(None, &mut pull);
+            port_of(&pull)
+        };
+        // The second has the path of the first, whose place then goes to one with another path.
+        spread.begin(1, QPN, Path { host: HostId(1), flow: 5000 });
+        spread.hear(Instant::ZERO, 1, &data);
+        spread.begin(0, QPN, Path { host: HostId(1), flow: 6000 });
+        assert_eq!(pulled(&mut spread), 77);
     }
 
     #[test]
@@ -327,6 +421,9 @@ mod tests {
         data.header.opcode = Opcode::WRITE_MIDDLE;
         spread.hear(Instant::ZERO, 0, &data);
         spread.hear(Instant::ZERO, 0, &answer(78, ACK, Flags::NONE));
+        let mut turned_back = answer(79, ACK, Flags::TRIMMED.with(Flags::RETURNED));
+        turned_back.header.opcode = Opcode::WRITE_MIDDLE;
+        spread.hear(Instant::ZERO, 0, &turned_back);
         let mut pull = Packet::new(HostId(0), HostId(1), Header::default());
         pull.flow = 5000;
         spread.set_answer(None, &mut pull);

@@ -63,9 +63,7 @@ fn spreading(by: By, recovery: Recovery, entropies: u16, explore: u16, freeze: S
 
 /// Notes where senders choose paths and that does nothing, or more than was meant.
 pub(super) fn notes(switch: &Switch, transport: &Transport, graph: &Graph) -> Vec<String> {
-    if transport.paths.is_none() {
-        return Vec::new();
-    }
+    let Some(how) = transport.paths else { return Vec::new() };
     let routes = Routes::weighted(graph, &|_, _| 1).ok();
     let has_choice = routes.is_none_or(|routes| {
         (0u32..).zip(&graph.switches).any(|(number, _)| routes.choices(number).next().is_some())
@@ -92,6 +90,22 @@ pub(super) fn notes(switch: &Switch, transport: &Transport, graph: &Graph) -> Ve
         "lets packets overtake each other, and go-back-N sends all behind a gap again: set `transport.recovery` to \"ndp\", which takes none for \
          lost that is late, or to \"sack\", which takes few"
             .to_owned(),
+    );
+    note(
+        matches!(transport.recovery, Recovery::Irn | Recovery::Srnic),
+        "lets packets overtake each other, and IRN and SRNIC send each that was overtaken again: `transport.recovery = \"ndp\"` sends none, \"sack\" few"
+            .to_owned(),
+    );
+    note(
+        how.entropies == 1,
+        "gives all packets one port, and thereby each two hosts one path: leave `entropies` out".to_owned(),
+    );
+    note(
+        how.recycling.is_some() && transport.recovery != Recovery::Ndp && transport.ack_every > 1,
+        format!(
+            "is \"reps\", which has a port again for each acknowledgement, and `transport.ack_every` is {}: the other packets take ports at random",
+            transport.ack_every
+        ),
     );
     note(
         switch.config.queues == Buffering::PerFlow,
@@ -138,7 +152,17 @@ mod tests {
         for set in ["routing = \"spray\"", "routing = \"flowlet\"", "queues = \"per-flow\""] {
             assert_eq!(told(&format!("{reps}[switch]\n{set}\n")), 1, "{set}");
         }
-        assert_eq!(told("[transport]\npaths = \"ops\"\n"), 1, "go-back-N");
+        for recovery in ["go-back-n", "irn", "srnic"] {
+            assert_eq!(
+                told(&format!("[transport]\npaths = \"ops\"\nrecovery = \"{recovery}\"\n")),
+                1,
+                "{recovery}"
+            );
+        }
+        assert_eq!(told("[transport]\npaths = { by = \"ops\", entropies = 1 }\nrecovery = \"ndp\"\n"), 1);
+        let sack = "[transport]\npaths = \"reps\"\nrecovery = \"sack\"\n";
+        assert_eq!([told(sack), told(&format!("{sack}ack_every = 4\n"))], [0, 1]);
+        assert_eq!(told(&format!("{reps}ack_every = 4\n")), 0, "`ndp` acknowledges each packet");
         let star = LEAVES.replace("spines = 2", "spines = 1");
         let one = Scenario::parse(&format!("{star}{reps}"), "test", &[]).expect("it is read");
         assert!(one.notes().any(|note| note.contains("several ports of equal cost")));
