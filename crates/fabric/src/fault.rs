@@ -59,7 +59,8 @@ impl Count {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) arrival: u64,
-    pub(crate) corrupt: bool,
+    /// The place in the configuration of the fault that damaged it first.
+    pub(crate) damaged: Option<u32>,
 }
 
 /// The faults of one direction of a link.
@@ -342,14 +343,14 @@ impl Faults {
     ) -> Crossing {
         let Passage { now, end, arrival } = passage;
         let Some(place) = self.place(port) else {
-            copies.push(Copy { arrival, corrupt: false });
+            copies.push(Copy { arrival, damaged: None });
             return Crossing { forge: false, lost: 0 };
         };
         let (line, losses) = (&mut self.lines[place], &mut self.losses);
         let lost_before = line.counters.dropped.packets;
         let octets = u64::from(packet.frame);
         line.counters.entered.add(octets);
-        copies.push(Copy { arrival, corrupt: false });
+        copies.push(Copy { arrival, damaged: None });
         let mut forge = false;
         for node in line.nodes.iter_mut().filter(|node| node.concerns(now)) {
             forge |= node.calls_for_cnp(now, packet);
@@ -366,12 +367,7 @@ impl Faults {
                         losses.by_fault(node.place, octets);
                         continue;
                     }
-                    Fate::Corrupt => {
-                        if !copy.corrupt {
-                            losses.by_fault(node.place, octets);
-                        }
-                        copy.corrupt = true;
-                    }
+                    Fate::Corrupt => copy.damaged = copy.damaged.or(Some(node.place)),
                     Fate::Twice => {
                         line.counters.duplicated.add(octets);
                         copies.push(copy);
@@ -405,7 +401,13 @@ impl Faults {
         }
         for copy in copies.iter() {
             let counters = &mut line.counters;
-            if copy.corrupt { &mut counters.corrupted } else { &mut counters.left }.add(octets);
+            // What was damaged and then lost has been told as lost.
+            if let Some(fault) = copy.damaged {
+                losses.by_fault(fault, octets);
+                counters.corrupted.add(octets);
+            } else {
+                counters.left.add(octets);
+            }
         }
         line.counters.forged += u64::from(forge);
         Crossing { forge, lost: line.counters.dropped.packets - lost_before }

@@ -234,11 +234,11 @@ impl Net {
             self.packets.free(id);
         }
         for (place, copy) in copies.drain(..).enumerate() {
-            let Copy { arrival, corrupt } = copy;
+            let Copy { arrival, damaged } = copy;
             // The first copy to come out is the packet itself; the others are made from it while it is on its way.
             let sent = if place == 0 { id } else { self.packets.clone_packet(id) };
             let marks = if place == 0 { packet.marks } else { packet.marks.with(Marks::AGAIN) };
-            self.packets[sent].marks = if corrupt {
+            self.packets[sent].marks = if damaged.is_some() {
                 self.priorities.hurt(port, packet.priority, 0, 1);
                 marks.with(Marks::CORRUPT)
             } else {

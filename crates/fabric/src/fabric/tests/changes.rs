@@ -565,3 +565,20 @@ fn two_outages_without_a_gap_between_them_are_noticed_as_one() {
         }
     }
 }
+
+#[test]
+fn what_is_damaged_and_then_lost_on_one_link_is_told_once() {
+    let half = Ratio::new(1, 2);
+    let faults = [Fault::Corrupt(half), Fault::Duplicate(half), Fault::Loss(half)];
+    let config = FabricConfig {
+        faults: faults.map(|fault| always(0, NodeId(0), fault)).into(),
+        ..FabricConfig::default()
+    };
+    let mut fabric = across(&config, 2_000);
+    assert_eq!(fabric.run_until(SECOND), Stopped::Idle);
+    let [damaged, doubled, lost] = [0, 1, 2].map(|place| fabric.net.lost_to_fault(place).packets);
+    let corrupted = fabric.nics.arrivals.iter().filter(|it| it.2.marks.has(Marks::CORRUPT)).count() as u64;
+    assert_eq!((damaged, doubled, lost), (corrupted, 0, fabric.net.totals().dropped));
+    // Half of one and a half.
+    assert!(lost.abs_diff(1_500) < 150 && damaged.abs_diff(750) < 150, "{damaged} {lost}");
+}
