@@ -61,6 +61,8 @@ pub struct Frames {
     middle: u64,
     /// The last data packet; the first too where there is one only.
     last: u64,
+    /// What the first and the last that are sent may be as short as, where messages of several lengths go in an order that nobody knows.
+    shortest: Option<u64>,
     /// What the responder sends when all has arrived: an acknowledgement; none where the data are the answer.
     answer: Option<u64>,
 }
@@ -94,6 +96,7 @@ impl Frames {
                     first: request,
                     middle: request,
                     last: request,
+                    shortest: None,
                     answer: Some(answer),
                 };
             }
@@ -117,8 +120,30 @@ impl Frames {
             first,
             middle: octets(middle, mtu),
             last,
+            shortest: None,
             answer,
         }
+    }
+
+    /// At least the frames of messages of `op` of several lengths, `octets` in all, of which the longest has `longest` and the
+    /// shortest `least`, in an order that nobody knows.
+    ///
+    /// # Panics
+    /// When `mtu` is zero.
+    pub fn mixed(
+        op: Op,
+        octets: u64,
+        [least, longest]: [u64; 2],
+        mtu: u32,
+        wire_octets: impl Fn(Opcode, u32) -> u32,
+    ) -> Self {
+        // Where none of them fills a packet, packets are shorter.
+        let mtu = u32::try_from(longest).map_or(mtu, |longest| longest.clamp(1, mtu));
+        let tail = if longest > u64::from(mtu) { 1 } else { least };
+        // The last of several has a shorter header than one that is alone, and than the first.
+        let shortest = Self::new(op, u64::from(mtu) + tail, mtu, &wire_octets).last;
+        let shortest = shortest.min(Self::new(op, tail, mtu, &wire_octets).last);
+        Self { shortest: Some(shortest), ..Self::new(op, octets, mtu, wire_octets) }
     }
 
     /// The frames of a WRITE with immediate, which tells its responder.
@@ -154,6 +179,11 @@ impl Frames {
     pub fn repeated(self, messages: u64) -> Self {
         assert!(messages > 0, "a flow has a message");
         Self { messages, ..self }
+    }
+
+    /// The first data packet and the last, or what is no longer than these.
+    fn ends(&self) -> [u64; 2] {
+        self.shortest.map_or([self.first, self.last], |shortest| [shortest; 2])
     }
 
     /// Octets of all data packets.
@@ -211,13 +241,13 @@ fn scattered(path: &[Hop], frames: &Frames) -> u64 {
     if frames.packets * frames.messages == 1 || path.len() < 3 {
         return convoy(path, frames);
     }
-    let all = frames.all();
-    let least = frames.first.min(frames.last);
+    let (all, [first, last]) = (frames.all(), frames.ends());
+    let least = first.min(last);
     let sum = |hops: &[Hop], octets: u64| hops.iter().map(|hop| hop.time(octets)).sum::<u64>();
-    let by_first = path[0].time(all) + sum(&path[1..], frames.last);
+    let by_first = path[0].time(all) + sum(&path[1..], last);
     let by_others =
         (1..path.len()).filter(|&hop| hop + 1 == path.len() || path[hop].rate < path[0].rate).map(|hop| {
-            path[0].time(frames.first)
+            path[0].time(first)
                 + sum(&path[1..hop], least)
                 + path[hop].time(all)
                 + sum(&path[hop + 1..], least)
@@ -237,7 +267,8 @@ pub fn least_time_at<P: AsRef<[Hop]>>(paths: &[P], frames: &Frames, rate: BitsPe
     let delays = |path: &[Hop]| path.iter().map(|hop| hop.delay.as_ps()).sum::<u64>();
     let single =
         |octets: u64| least(&|path| delays(path) + path.iter().map(|hop| hop.time(octets)).sum::<u64>());
-    let shortest = frames.first.min(frames.last);
+    let [first, last] = frames.ends();
+    let shortest = first.min(last);
     let ends = least(&|path| {
         let [first, last] =
             [path.first(), path.last()].map(|hop| hop.expect("a path has a hop").time(shortest));
@@ -252,12 +283,11 @@ pub fn least_time_at<P: AsRef<[Hop]>>(paths: &[P], frames: &Frames, rate: BitsPe
 fn convoy(path: &[Hop], frames: &Frames) -> u64 {
     let delays = path.iter().map(|hop| hop.delay.as_ps()).sum::<u64>();
     let walk = match frames.packets {
-        _ if frames.messages > 1 => {
+        _ if frames.messages > 1 || frames.shortest.is_some() => {
+            let [first, last] = frames.ends();
             let sum = |hops: &[Hop], octets: u64| hops.iter().map(|hop| hop.time(octets)).sum::<u64>();
             let turn = |hop: usize| {
-                sum(&path[..hop], frames.first)
-                    + path[hop].time(frames.all())
-                    + sum(&path[hop + 1..], frames.last)
+                sum(&path[..hop], first) + path[hop].time(frames.all()) + sum(&path[hop + 1..], last)
             };
             (0..path.len()).map(turn).max().unwrap_or(0)
         }
@@ -385,16 +415,20 @@ mod tests {
         assert_eq!(completion_time(&[hop(10, 1)], &frames), Span::from_nanos(2 * (80 + 1_000)));
     }
 
+    /// The packets of some messages.
+    fn packets(frames: &Frames) -> impl Iterator<Item = u64> {
+        (0..frames.packets * frames.messages).map(|packet| match packet % frames.packets {
+            0 => frames.first,
+            packet if packet + 1 == frames.packets => frames.last,
+            _ => frames.middle,
+        })
+    }
+
     /// The recurrence itself, packet by packet and hop by hop.
-    fn packet_by_packet(path: &[Hop], frames: &Frames) -> u64 {
+    fn packet_by_packet(path: &[Hop], packets: impl IntoIterator<Item = u64>) -> u64 {
         let mut free = vec![0; path.len()];
         let mut arrival = 0;
-        for packet in 0..frames.packets * frames.messages {
-            let octets = match packet % frames.packets {
-                0 => frames.first,
-                packet if packet + 1 == frames.packets => frames.last,
-                _ => frames.middle,
-            };
+        for octets in packets {
             arrival = 0;
             for (hop, free) in path.iter().zip(&mut free) {
                 *free = arrival.max(*free) + hop.time(octets);
@@ -414,7 +448,7 @@ mod tests {
             let path: Vec<Hop> = rates.into_iter().map(|gbps| hop(gbps, delay_us)).collect();
             let extra = |opcode: Opcode, payload: u32| payload + if opcode == Opcode::WRITE_FIRST { 116 } else { 100 };
             let frames = Frames::new(Op::Write, bytes, 1_000, extra);
-            prop_assert_eq!(convoy(&path, &frames), packet_by_packet(&path, &frames));
+            prop_assert_eq!(convoy(&path, &frames), packet_by_packet(&path, packets(&frames)));
         }
 
         #[test]
@@ -425,9 +459,30 @@ mod tests {
             let path: Vec<Hop> = rates.into_iter().map(|gbps| hop(gbps, 1)).collect();
             let extra = |opcode: Opcode, payload: u32| payload + if opcode == Opcode::WRITE_FIRST { 116 } else { 100 };
             let frames = Frames::new(Op::Write, bytes, 1_000, extra).repeated(messages);
-            let (least, one_by_one) = (convoy(&path, &frames), packet_by_packet(&path, &frames));
+            let (least, one_by_one) = (convoy(&path, &frames), packet_by_packet(&path, packets(&frames)));
             prop_assert!(least <= one_by_one && (bytes > 1_000 || least == one_by_one), "{least}, {one_by_one}");
             prop_assert!(scattered(&path, &frames) <= one_by_one);
+        }
+
+        #[test]
+        fn messages_of_several_lengths_take_no_less_in_whatever_order(
+            rates in prop::collection::vec(prop::sample::select(vec![1u64, 10, 25, 40, 100]), 1..7),
+            lengths in prop::collection::vec(prop_oneof![0u64..5_000, 990u64..1_010], 1..12),
+        ) {
+            let path: Vec<Hop> = rates.into_iter().map(|gbps| hop(gbps, 1)).collect();
+            let extra = |opcode: Opcode, payload: u32| {
+                payload + 100 + if opcode.shape().has(roci_wire::Shape::RETH) { 16 } else { 0 }
+            };
+            let ends = [lengths.iter().min(), lengths.iter().max()].map(|of| *of.expect("there is one"));
+            let frames = Frames::mixed(Op::Write, lengths.iter().sum(), ends, 1_000, extra);
+            let of = |&bytes: &u64| packets(&Frames::new(Op::Write, bytes, 1_000, extra)).collect::<Vec<_>>();
+            let one_by_one = packet_by_packet(&path, lengths.iter().flat_map(of));
+            for least in [convoy(&path, &frames), scattered(&path, &frames)] {
+                prop_assert!(least <= one_by_one, "{least}, {one_by_one}");
+                // No more is given away than the shorter ends and the headers.
+                let most = path.iter().map(|hop| hop.time(2_300 + 116 * 60)).sum::<u64>();
+                prop_assert!(one_by_one - least <= most, "{least}, {one_by_one}");
+            }
         }
     }
 }

@@ -33,6 +33,23 @@ const FILES: &[(&str, &str)] = &[
         "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 1\nsend 900b to 1 tag 2\nsend 700b to 1 tag 2\n}\n\
          rank 1 {\nrecv 64b from 0 tag 1\nrecv 800b from 0 tag 2\nrecv 600b from 0 tag 2\n}\n",
     ),
+    // A packet and a half each, and such a one behind a longer one.
+    (
+        "halves.goal",
+        "num_ranks 2\nrank 0 {\nsend 1500b to 1 tag 1\nsend 1500b to 1 tag 2\n}\n\
+         rank 1 {\nrecv 1500b from 0 tag 1\nrecv 1500b from 0 tag 2\n}\n",
+    ),
+    (
+        "mixed.goal",
+        "num_ranks 2\nrank 0 {\nsend 2000b to 1 tag 1\nsend 1100b to 1 tag 2\n}\n\
+         rank 1 {\nrecv 2000b from 0 tag 1\nrecv 1100b from 0 tag 2\n}\n",
+    ),
+    // Of four shards one is longer by an octet than a packet, and a rank begins when the others have sent theirs.
+    (
+        "astride.goal",
+        "num_ranks 4\nrank 0 {\nall-to-all 4097b\n}\nrank 1 {\nall-to-all 4097b\n}\nrank 3 {\nall-to-all 4097b\n}\n\
+         rank 2 {\nc: calc 18000\na: all-to-all 4097b\na requires c\n}\n",
+    ),
     ("nobody.goal", "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 1\n}\nrank 1 {\nrecv 8b from -1 tag 2\n}\n"),
     // Messages of all lengths, none too, one after the other and back.
     (
@@ -170,7 +187,27 @@ fn messages_that_fill_no_packet_are_no_faster_than_alone() {
     let results = run(&of("longer.goal", ""), &[]);
     let flow = &results.flows[0];
     let (took, ideal) = (flow.fct().expect("it is done"), flow.ideal.expect("it has one"));
-    assert!(took >= ideal && took < ideal + Span::from_nanos(50), "{took} {ideal}");
+    // The one of 8 octets may go first or last for all that is known: a packet on a link and a header.
+    assert!(took >= ideal && took < ideal + Span::from_nanos(100), "{took} {ideal}");
+}
+
+#[test]
+fn nothing_is_faster_than_alone_for_a_last_packet_that_is_shorter_than_others() {
+    // Of messages of several lengths nobody knows which goes first or last, and how short its packets are.
+    for (file, most) in [("halves.goal", 100), ("mixed.goal", 700)] {
+        let text = of(file, "").replace(
+            "kind = \"star\"\nhosts = 4\nrate = \"100Gb/s\"\ndelay = \"1us\"",
+            "kind = \"tree\"\nleaves = [1, 1]\nrate = \"25Gb/s\"\nuplink = \"10Gb/s\"\ndelay = \"300ns\"",
+        );
+        let results = run(&text, &[("nic.mtu", "1024"), ("traffic.0.eager", "1MB")]);
+        let flow = &results.flows[0];
+        let (took, ideal) = (flow.fct().expect("it is done"), flow.ideal.expect("it has one"));
+        assert!(took >= ideal && took < ideal + Span::from_nanos(most), "{file}: {took} {ideal}");
+    }
+    let results = run(&of("astride.goal", ""), &[("nic.mtu", "1024"), ("traffic.0.eager", "1MB")]);
+    let joint = &only(&results).joint[0];
+    let (took, ideal) = (joint.time().expect("it is done"), joint.ideal.expect("it has one"));
+    assert!(took >= ideal && took < ideal + Span::from_nanos(200), "{took} {ideal}");
 }
 
 #[test]

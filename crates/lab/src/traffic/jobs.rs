@@ -33,8 +33,10 @@ pub struct Job {
     pub dst: HostId,
     /// When the first message is posted.
     pub start: Instant,
-    /// Octets of each message; of a collective the shortest.
+    /// Octets of each message; of a collective of the shortest, of a schedule of all together.
     pub size: Bytes,
+    /// Octets of the longest.
+    pub longest: Bytes,
     /// How many messages; `None`: until the run stops.
     pub messages: Option<u64>,
     /// How many of them are outstanding at most; 0 for a queue pair of a collective, of a schedule or of requests and responses, which posts

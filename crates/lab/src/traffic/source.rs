@@ -180,6 +180,7 @@ impl Source {
             dst: HostId(dst),
             start,
             size,
+            longest: size,
             messages: Some(1),
             depth: 1,
             common,
@@ -212,12 +213,14 @@ impl Source {
                 let [src, dst] = [from, to].map(|place| hosts[spec.rank_at(channel, place) as usize].0);
                 let Carried { messages, sizes } = carried[channel as usize % carried.len()][edge as usize];
                 let job = job(src, dst, Bytes(sizes.0), spec.common);
-                Job { messages: Some(messages * u64::from(spec.iterations)), depth: 0, ..job }
+                let messages = Some(messages * u64::from(spec.iterations));
+                Job { longest: Bytes(sizes.1), messages, depth: 0, ..job }
             }
             (Traffic::Goal(spec), State::Goal { hosts }) => {
                 let line = spec.lines()[n];
                 let [src, dst] = [line.from, line.to].map(|rank| hosts[rank as usize].0);
-                Job { depth: 0, ..job(src, dst, Bytes(line.octets), spec.common) }
+                let job = job(src, dst, Bytes(line.octets), spec.common);
+                Job { longest: Bytes(line.longest), depth: 0, ..job }
             }
             (Traffic::AllToAll(spec), _) => {
                 // Round r pairs each host with the r-th after it, so that no receiver is first for all.

@@ -190,10 +190,12 @@ fn ideal(
             continue;
         }
         let carried = spec.carried(channel);
-        let size = |edge: u32| carried[edge as usize].sizes.0;
+        let sizes = |edge: u32| carried[edge as usize].sizes;
         let arrivals: Vec<Arrival> = (0..)
             .zip(*ends)
-            .map(|(edge, [from, to])| paths.arrival(net, *from, *to, size(edge), profiles.mtu(*from, *to)))
+            .map(|(edge, &[from, to])| {
+                paths.least_arrival(net, [from, to], sizes(edge), profiles.mtu(from, to))
+            })
             .collect();
         let of = match schedule.algorithm() {
             Algorithm::Tree => of_trees,
@@ -204,8 +206,8 @@ fn ideal(
         if schedule.gathers() {
             // All of it comes by one link.
             for (edge, arrival) in (0..).zip(&arrivals) {
-                let ([from, to], size) = (arrival.ends, size(edge));
-                let ahead = paths.ahead(net, from, to, size, profiles.mtu(from, to));
+                let [from, to] = arrival.ends;
+                let ahead = paths.ahead(net, [from, to], sizes(edge), profiles.mtu(from, to));
                 let begun = late.of(schedule.ends(edge).0);
                 carry(&mut links, (to, true), arrival.taken * copies, begun + ahead);
             }
@@ -260,18 +262,18 @@ impl Uneven<'_> {
         for rails in [false, true] {
             let messages = self.spec.uneven_steps(self.channel).map(|(.., message)| message);
             for message in messages.filter(|message| on_rail(message) == rails) {
-                let size = self.spec.cut_sizes(self.matrix, self.channel, &message).0;
+                let sizes = self.spec.cut_sizes(self.matrix, self.channel, &message);
                 let place = self.pairs.place(self.channel, message.edge);
                 let [from, to] = self.ends[place as usize];
                 let mtu = profiles.mtu(from, to);
-                let arrival = paths.arrival(net, from, to, size, mtu);
+                let arrival = paths.least_arrival(net, [from, to], sizes, mtu);
                 let (sender, shard) = (schedule.ends(message.edge).0, message.shards.start);
                 let begun = self.late.of(sender);
                 let has = if rails { ready.get(&(sender, shard)).copied() } else { None };
                 let arrived = begun.max(has.unwrap_or_default()) + arrival.time;
                 longest = longest.max(arrived);
                 carry(links, (from, false), arrival.busy * copies, begun + arrival.behind);
-                let ahead = paths.ahead(net, from, to, size, mtu);
+                let ahead = paths.ahead(net, [from, to], sizes, mtu);
                 carry(links, (to, true), arrival.taken * copies, begun + ahead);
                 let ready = ready.entry((message.to, shard)).or_default();
                 *ready = arrived.max(*ready);

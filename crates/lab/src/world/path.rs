@@ -87,14 +87,6 @@ impl<'a> Paths<'a> {
         if let Some(Traffic::Rpc(spec)) = self.scenario.traffic.get(job.id.traffic as usize) {
             return Some(self.requests(spec, messages, u32::from(mtu)));
         }
-        let mtu = match self.scenario.traffic.get(job.id.traffic as usize) {
-            // Its messages count as one here. Where none of them fills a packet, they are sooner from link to link than packets that do.
-            Some(Traffic::Goal(spec)) => {
-                let longest = spec.lines()[job.id.number as usize].longest;
-                u16::try_from(longest).map_or(mtu, |longest| longest.clamp(1, mtu))
-            }
-            _ => mtu,
-        };
         let depth = match job.common.op {
             Op::Read | Op::FetchAdd | Op::CompareSwap => {
                 job.depth.min(self.scenario.transport.max_rd_atomic.into())
@@ -105,7 +97,23 @@ impl<'a> Paths<'a> {
         let rounds = if depth == 0 { 1 } else { messages.div_ceil(u64::from(depth)) };
         let wire_octets = |opcode, payload| self.wire_octets(opcode, payload);
         let bytes = job.size.0.min(BYTES_MAX);
-        let one = Frames::new(job.common.op, bytes, u32::from(mtu), wire_octets);
+        let (op, mtu, longest) = (job.common.op, u32::from(mtu), job.longest.0.min(BYTES_MAX));
+        // Messages of a schedule count as one here; of a collective all are as long as the shortest.
+        let (one, messages) = match self.scenario.traffic.get(job.id.traffic as usize) {
+            Some(Traffic::Goal(spec)) => {
+                let several = spec.lines()[job.id.number as usize].messages;
+                if longest.checked_mul(several) == Some(bytes) {
+                    (Frames::new(op, longest, mtu, wire_octets), several)
+                } else {
+                    (Frames::mixed(op, bytes, [0, longest], mtu, wire_octets), 1)
+                }
+            }
+            Some(Traffic::Collective(_)) if longest > bytes => {
+                let all = bytes.saturating_mul(messages.min(BYTES_MAX)).min(BYTES_MAX);
+                (Frames::mixed(op, all, [bytes, longest], mtu, wire_octets), 1)
+            }
+            _ => (Frames::new(op, bytes, mtu, wire_octets), messages),
+        };
         let is_unanswered = self.scenario.transport.service == Service::Uc;
         let one = if is_unanswered { one.unanswered() } else { one };
         // Who waits for no answer posts the next message when one has left.
@@ -173,10 +181,25 @@ impl<'a> Paths<'a> {
         Arrival { ends: [src, dst], time, busy: link.busy(&all), taken: to.busy(&all), behind }
     }
 
+    /// The least of each for messages of `least` to `most` octets: one that is an octet longer may have a much shorter last packet.
+    pub(super) fn least_arrival(
+        &mut self,
+        net: &Net,
+        [src, dst]: [HostId; 2],
+        sizes: (u64, u64),
+        mtu: u16,
+    ) -> Arrival {
+        let shortest = self.arrival(net, src, dst, sizes.0, mtu);
+        let Some(longer) = with_short_end(sizes, mtu) else { return shortest };
+        let behind = self.arrival(net, src, dst, longer, mtu).behind;
+        Arrival { behind: behind.min(shortest.behind), ..shortest }
+    }
+
     /// How long the first packet of such a message takes to the destination's link at least, whose last one is no longer.
-    pub(super) fn ahead(&mut self, net: &Net, src: HostId, dst: HostId, bytes: u64, mtu: u16) -> Span {
+    pub(super) fn ahead(&mut self, net: &Net, [src, dst]: [HostId; 2], sizes: (u64, u64), mtu: u16) -> Span {
         self.look_up(net, src, dst);
-        let payload = bytes.saturating_sub(1) % u64::from(mtu) + 1;
+        let rest = sizes.0.saturating_sub(1) % u64::from(mtu) + 1;
+        let payload = if with_short_end(sizes, mtu).is_some() { 1 } else { rest };
         // Without an immediate, which the first of several does not have.
         let first =
             Frames::new(Op::Write, payload, mtu.into(), |opcode, payload| self.wire_octets(opcode, payload))
@@ -308,6 +331,12 @@ impl<'a> Paths<'a> {
         let rate = if sprayed { BitsPerSec(rate.0.saturating_mul(width)).min(line) } else { rate };
         Hop { rate, delay }
     }
+}
+
+/// The length of the shortest message whose last packet has a single octet, of those longer than the first of `sizes` and up to the second.
+fn with_short_end(sizes: (u64, u64), mtu: u16) -> Option<u64> {
+    let longer = sizes.0.max(1).next_multiple_of(mtu.into()) + 1;
+    (longer <= sizes.1).then_some(longer)
 }
 
 /// Beyond this many octets the formula's numbers would overflow: eleven days at 10 Gb/s.
