@@ -93,7 +93,7 @@ pub fn regression(points: &[(f64, f64)]) -> Option<Line> {
 }
 
 /// The greatest distance between the distributions of two samples (Kolmogorov and Smirnov); `None` where one is empty.
-fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Option<f64> {
+pub fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
         return None;
     }

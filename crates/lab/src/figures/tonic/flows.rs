@@ -5,7 +5,7 @@ use super::super::bench::{Bench, NEWRENO};
 use super::super::plain::bottleneck::Bottleneck;
 use super::super::plain::stream::Stream;
 use super::super::plot::Plot;
-use super::super::statistics::{count, distance_over_chance, mean};
+use super::super::statistics::{count, distance_over_chance, kolmogorov_smirnov, mean};
 use super::super::{FigureError, Measured};
 use crate::output::digits::float;
 use crate::results::{FlowResult, Results};
@@ -74,13 +74,14 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
     let tonic = flows_of(&bench.run(NEWRENO, &TONIC)?);
     let theirs: Vec<_> = bench.seeds().iter().map(|&seed| plain(seed)).collect();
     let mut measured = Measured::default();
-    let mut compare = |keys: [&'static str; 5], value: fn(&(f64, f64)) -> f64, title, x| {
+    let mut compare = |keys: [&'static str; 7], value: fn(&(f64, f64)) -> f64, title, x| {
         let [a, b, c] = [&ours, &theirs, &tonic].map(|runs| {
             runs.iter().map(|flows| flows.iter().map(value).collect()).collect::<Vec<Vec<f64>>>()
         });
         let distances = [&a, &c].map(|engine| distance_over_chance(engine, &b));
         let [a, b, c] = [a, b, c].map(|runs| runs.concat());
-        let values = [mean(&a), mean(&b), distances[0], mean(&c), distances[1]];
+        let plain = [&a, &c].map(|engine| kolmogorov_smirnov(engine, &b));
+        let values = [mean(&a), mean(&b), plain[0], distances[0], mean(&c), plain[1], distances[1]];
         for (key, value) in keys.into_iter().zip(values) {
             measured.add(key, vec![value.unwrap_or(f64::NAN); runs.len()]);
         }
@@ -90,13 +91,29 @@ pub(in super::super) fn measure(bench: &Bench<'_>) -> Result<Measured, FigureErr
             .push(plot.line("program", cdf(a)).line("program on Tonic", cdf(c)).line("textbook", cdf(b)));
     };
     compare(
-        ["goodput", "plain_goodput", "goodput_distance", "tonic_goodput", "tonic_goodput_distance"],
+        [
+            "goodput",
+            "plain_goodput",
+            "goodput_apart",
+            "goodput_distance",
+            "tonic_goodput",
+            "tonic_goodput_apart",
+            "tonic_goodput_distance",
+        ],
         |flow| flow.0,
         "200 NewReno flows: goodput over 5 s",
         "Mb/s",
     );
     compare(
-        ["again", "plain_again", "again_distance", "tonic_again", "tonic_again_distance"],
+        [
+            "again",
+            "plain_again",
+            "again_apart",
+            "again_distance",
+            "tonic_again",
+            "tonic_again_apart",
+            "tonic_again_distance",
+        ],
         |flow| flow.1,
         "200 NewReno flows: segments sent again in 5 s",
         "segments",
