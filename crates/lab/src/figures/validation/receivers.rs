@@ -33,11 +33,27 @@ pub(in super::super) fn homa(bench: &Bench<'_>) -> Result<Measured, FigureError>
     measured.each("incomplete", &runs, incomplete);
     measured.each("drops", &runs, drops);
     measured.each("again", &runs, again);
+    // Long enough that the load is that of the scenario and not of a few long messages that happen to be drawn.
+    let settled = bench.first(HOMA, &[("traffic.0.until", "\"100ms\"")])?;
+    measured.each("settled_load", &settled, offered);
+    measured
+        .each("settled_median", &settled, |results| median(&slowdowns(results, &SHORT)).unwrap_or(f64::NAN));
+    measured.each("settled_tail", &settled, |results| tail(slowdowns(results, &SHORT)));
     sends(bench, &mut measured)?;
     reads(bench, &mut measured)?;
     busy(bench, &mut measured)?;
     oldest(bench, &mut measured)?;
     Ok(measured)
+}
+
+/// Hosts of the scenario, and the seconds for which messages begin.
+const HOSTS: f64 = 32.0;
+const SETTLED: f64 = 100e-3;
+
+/// What messages bring in payload, of what the hosts' links carry while they begin, in per cent.
+fn offered(results: &Results) -> f64 {
+    let octets = float(results.flows.iter().map(|flow| flow.bytes).sum());
+    octets * 8.0 / SETTLED / (HOSTS * LINK) * 100.0
 }
 
 /// What a message has of the link while shorter ones come without end, with the share that the oldest is owed and without.
