@@ -229,7 +229,9 @@ fn writes_end_when_an_end_is_killed() {
 
 #[test]
 fn tests_of_latency_end_when_an_end_is_killed() {
-    for (test, port) in [("write-lat", "19524"), ("send-lat", "19525"), ("read-lat", "19526")] {
+    for (test, port) in
+        [("write-lat", "19524"), ("send-lat", "19525"), ("read-lat", "19526"), ("atomic-lat", "19532")]
+    {
         kill(test, port, &[], ["127.0.0.57", "127.0.0.58"]);
     }
 }

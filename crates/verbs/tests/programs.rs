@@ -59,6 +59,7 @@ fn the_tests_of_perftest_run_against_themselves() {
         ("127.0.0.94", "ib_send_lat -n 200 -s 4096"),
         ("127.0.0.95", "ib_read_bw -n 500"),
         ("127.0.0.96", "ib_atomic_bw -n 500"),
+        ("127.0.0.96", "ib_atomic_lat -n 200 -A CMP_AND_SWAP"),
         ("127.0.0.97", "ib_send_lat -n 200 -c UD"),
         ("127.0.0.107", "ib_write_bw -n 500 -c UC"),
         ("127.0.0.108", "ib_write_lat -n 200 -c UC"),
@@ -77,6 +78,7 @@ fn perftest_over_this_library_talks_to_roci_perf() {
         ("127.0.0.98", "ib_write_bw -n 500", "write-bw"),
         ("127.0.0.99", "ib_send_lat -n 200", "send-lat"),
         ("127.0.0.100", "ib_read_bw -n 500", "read-bw"),
+        ("127.0.0.100", "ib_atomic_lat -n 200", "atomic-lat"),
     ] {
         let count = theirs.split(' ').nth(2).unwrap();
         let told = pair(theirs, at, |_| {

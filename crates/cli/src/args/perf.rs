@@ -44,6 +44,8 @@ pub(crate) enum TestName {
     SendLat,
     /// Latency of RDMA READs, as ib_read_lat
     ReadLat,
+    /// Latency of atomics, as ib_atomic_lat
+    AtomicLat,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -396,6 +398,7 @@ impl Perf {
             TestName::WriteLat => (Verb::Write, Metric::Latency),
             TestName::SendLat => (Verb::Send, Metric::Latency),
             TestName::ReadLat => (Verb::Read, Metric::Latency),
+            TestName::AtomicLat => (Verb::Atomic { swap }, Metric::Latency),
         };
         let is_latency = metric == Metric::Latency;
         if is_latency && (self.limit_bw.is_some() || self.limit_msgrate.is_some()) {

@@ -3,7 +3,7 @@
 use super::channel::News;
 use super::report::{Latency, Rate, Row, times};
 use super::session::{SENDS_MIN, Session};
-use super::{Event, Order, PerfError, good, lost_after};
+use super::{Event, Order, PerfError, Verb, good, lost_after};
 use crate::memory::Slice;
 use crate::work::{RecvWr, SendWr};
 use roci_transport::CompletionKind;
@@ -429,12 +429,12 @@ pub(super) fn linger(session: &mut Session<'_>) {
     }
 }
 
-/// READs one after the other.
-pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfError> {
+/// READs, or atomics, one after the other.
+pub(super) fn asked(session: &mut Session<'_>, size: u32) -> Result<Row, PerfError> {
     let mut watch = Stopwatch::new(session, size);
     let device = session.place.device.clone();
     let octets = usize::try_from(size).unwrap_or(usize::MAX);
-    let mut buffer = session.place.room.buffer(0..octets)?;
+    let mut buffer = Some(session.place.room.buffer(0..octets)?);
     let (mut done, mut turns) = (0, 0u32);
     while done < watch.wanted {
         let now = device.inner.now();
@@ -443,7 +443,14 @@ pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErro
         }
         watch.look(session, now, done)?;
         watch.mark(now);
-        session.qps[0].post_send(SendWr::read(buffer, session.target(0)))?;
+        let target = session.target(0);
+        let request = match (session.options.test.verb, buffer.take()) {
+            (Verb::Atomic { swap: false }, _) => SendWr::fetch_add(target, 1),
+            (Verb::Atomic { swap: true }, _) => SendWr::compare_swap(target, 0, 1),
+            (_, Some(buffer)) => SendWr::read(buffer, target),
+            (_, None) => return Err(PerfError::Refused("a READ brought no buffer back".to_owned())),
+        };
+        session.qps[0].post_send(request)?;
         let completion = loop {
             if let Some(completion) = session.place.cq.poll() {
                 break good(completion)?;
@@ -457,10 +464,7 @@ pub(super) fn read(session: &mut Session<'_>, size: u32) -> Result<Row, PerfErro
             }
         };
         done += 1;
-        match completion.into_buffer() {
-            Some(back) => buffer = back,
-            None => return Err(PerfError::Refused("a READ brought no buffer back".to_owned())),
-        }
+        buffer = completion.into_buffer();
     }
     watch.row(session, 1.0)
 }

@@ -76,7 +76,7 @@ pub enum Metric {
     Latency,
 }
 
-/// A test. Of atomics there is none of latency.
+/// A test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     /// What it does.
@@ -342,9 +342,6 @@ impl Options {
             Service::Ud => return wrong("tests run over RC or UC"),
         }
         match self.test {
-            Test { verb: Verb::Atomic { .. }, metric: Metric::Latency } => {
-                wrong("atomics have no test of latency")
-            }
             Test { verb: Verb::Atomic { .. }, .. } if self.size != 8 || self.all_sizes => {
                 wrong("atomics have 8 octets")
             }

@@ -385,7 +385,7 @@ impl Session<'_> {
             (Metric::Latency, _) => {
                 if self.is_client() {
                     for size in self.sizes() {
-                        let row = latency::read(self, size)?;
+                        let row = latency::asked(self, size)?;
                         self.expect_answers();
                         self.row(row);
                     }

@@ -296,9 +296,13 @@ fn a_rate_that_is_asked_for_is_kept_over_all_queue_pairs() {
 
 #[test]
 fn each_message_s_time_is_told_where_that_is_asked_for() {
-    for (verb, order) in
-        [(Verb::Write, Order::Sorted), (Verb::Send, Order::Unsorted), (Verb::Read, Order::Sorted)]
-    {
+    for (verb, order) in [
+        (Verb::Write, Order::Sorted),
+        (Verb::Send, Order::Unsorted),
+        (Verb::Read, Order::Sorted),
+        (Verb::Atomic { swap: false }, Order::Sorted),
+        (Verb::Atomic { swap: true }, Order::Unsorted),
+    ] {
         let options = Options { times: Some(order), ..options(verb, Metric::Latency) };
         let (_, client) = noted(&options);
         let (rows, times) = (client.rows.into_inner().unwrap(), client.times.into_inner().unwrap());
