@@ -12,16 +12,16 @@
 //! | direct | one | a shard for each other rank, and hashed uplinks |
 //! | over rails | one within the server, and one for all of its ranks | the shards for each other server |
 //!
-//! Where ranks have different amounts for one another, each message counts by its own way, and the busiest NIC, be it that it sends or that it
-//! receives.
+//! Where ranks have different amounts for one another, each message counts by its own way, the busiest NIC, be it that it sends or that it
+//! receives, and likewise the switch whose links to others have most to do.
 //!
 //! One chunk takes what the first column says. Each other one follows by what it takes of the slowest link of a step, or of a tree, and nothing takes
 //! less than what a link carries. Channels that leave a server by one NIC go there in step, packet by packet: a message of one arrives when nearly
 //! all have left.
 
 mod trees;
+mod uneven;
 
-use super::amounts::Matrix;
 use super::network::{Line, Links, Network, Packets, Uplinks};
 use super::{Algorithm, Collective, Operation};
 use roci_fabric::graph::NodeId;
@@ -254,32 +254,6 @@ impl<'a> Model<'a> {
         Some(lines)
     }
 
-    /// Of what ranks have for one another each message by its way, and what the busiest NICs send and receive. Over rails what goes within servers
-    /// comes before all else.
-    fn uneven(&mut self, it: &Collective, matrix: &Matrix) -> Option<Time> {
-        let (schedule, over_rails) = (it.schedule(), it.algorithm == Algorithm::Pxn);
-        let copies = u64::from(it.channels) * u64::from(it.chunks);
-        let packets = self.network.packets;
-        // Of each NIC what it sends and receives, and the longest message within servers and among them; behind these the last octet's way.
-        let mut busy = BTreeMap::<(HostId, bool), Time>::new();
-        let (mut within, mut beyond, mut behind) = (0, 0, 0);
-        for (.., message) in it.uneven_steps(0) {
-            let (from, to) = schedule.ends(message.edge);
-            let octets = it.cut_sizes(matrix, 0, &message).1;
-            let (line, _) = self.way([from, to])?;
-            let is_within = from / self.per_server == to / self.per_server;
-            let longest = if is_within { &mut within } else { &mut beyond };
-            *longest = packets.message(line.links, octets, 1).max(*longest);
-            behind = behind.max(packets.behind(line.links, octets));
-            for (nic, sends) in line.nics.into_iter().zip([true, false]) {
-                *busy.entry((nic, sends)).or_default() +=
-                    times(copies, packets.busy(line.links.rate, octets));
-            }
-        }
-        let most = busy.into_values().max().unwrap_or(0) + behind;
-        Some(if over_rails { within + most.max(beyond) } else { within.max(beyond).max(most) })
-    }
-
     /// The way between two ranks.
     fn way(&mut self, ranks: [u32; 2]) -> Option<(Line, Class)> {
         let hosts = ranks.map(|rank| self.hosts.get(rank as usize).copied());
@@ -464,7 +438,7 @@ mod tests {
         Star { hosts, rate: BitsPerSec::from_gbps(8), delay: Span::from_micros(1) }.build().unwrap()
     }
 
-    fn of(operation: Operation, algorithm: Algorithm, ranks: u16, size: u64) -> Collective {
+    pub(super) fn of(operation: Operation, algorithm: Algorithm, ranks: u16, size: u64) -> Collective {
         Collective {
             operation,
             algorithm,
@@ -484,7 +458,7 @@ mod tests {
     }
 
     /// Nanoseconds.
-    fn time(topology: &Topology, it: &Collective, per_server: u32) -> u128 {
+    pub(super) fn time(topology: &Topology, it: &Collective, per_server: u32) -> u128 {
         let mut network = Network::of(topology, PACKETS);
         Model::new(&mut network, &it.ranks, per_server, true).time(it).expect("they are joined") / 1000
     }
