@@ -87,6 +87,7 @@ pub(crate) const fn octets_in(kbps: u32, nanos: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exact::Exact;
     use proptest::prelude::*;
 
     #[test]
@@ -100,9 +101,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_ratio_is_as_exact_as_it_says(numerator in 0u32.., denominator in 1u32..) {
-            let got = f64::from(ratio(numerator, denominator)) / 65_536.0;
-            let exact = (f64::from(numerator) / f64::from(denominator)).min(1.0);
-            prop_assert!((got - exact).abs() <= 5.0 / 65_536.0, "{got} {exact}");
+            let got = Exact::over(ratio(numerator, denominator), ONE);
+            let exact = Exact::over(numerator, denominator).min(1.into());
+            prop_assert!((&got - &exact).abs() <= Exact::over(5, ONE), "{got:?} {exact:?}");
         }
     }
 }

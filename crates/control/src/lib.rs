@@ -36,6 +36,8 @@ extern crate alloc;
 pub mod dcqcn;
 pub mod dctcp;
 pub mod event;
+#[cfg(test)]
+mod exact;
 mod fixed;
 pub mod homa;
 pub mod hpcc;

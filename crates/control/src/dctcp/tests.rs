@@ -1,6 +1,7 @@
-//! DCTCP against its equations in real numbers, and by hand.
+//! DCTCP against its equations in exact arithmetic, and by hand.
 
 use super::*;
+use crate::exact::Exact;
 use crate::keys::Keyed;
 use proptest::prelude::*;
 use roci_units::Instant;
@@ -167,33 +168,34 @@ fn hpccs_dctcp_begins_at_the_links_rate() {
 
 proptest! {
     /// Equation 1, over many windows: each rounds to the nearest 2⁻¹⁶ and the share to 2⁻¹⁵, and 1/g of them are
-    /// remembered, so α is less than 1/g · 2⁻¹⁵ + 2⁻¹⁵ ≈ 5·10⁻⁴ off. Equation 2, at each cut: 1 octet and that.
+    /// remembered, so α is less than 1/g · 2⁻¹⁵ + 2⁻¹⁵ off. Equation 2, at each cut: by half
+    /// of 2⁻¹⁶, α being halved, and an octet.
     #[test]
-    fn estimate_and_cut_are_the_papers_to_a_part_in_a_thousand(
+    fn estimate_and_cut_are_the_papers_to_a_part_in_two_thousand(
         shares in prop::collection::vec(0u32..=40, 1..100),
     ) {
         let mut pair = Pair::new(law(&[("slow_start", "false"), ("first_window", "40KiB"), ("wmax", "40KiB")]));
-        let mut alpha = 1.0f64;
+        let mut alpha = Exact::from(1);
         for marked in shares {
             let mut packets = 0u32;
             pair.state.window = 40 * MSS;
             (pair.state.cutting, pair.state.window_end) = (0, pair.una + 39);
             for packet in 0..40 {
                 let before = pair.state;
-                let share = f64::from(marked.min(40)) / 40.0;
                 packets += u32::from(packet + marked >= 40);
                 if packet == 39 {
-                    alpha = (1.0 - 1.0 / 16.0) * alpha + share / 16.0;
+                    alpha = (alpha * 15 + Exact::over(marked, 40)) / 16;
                 }
                 pair.ack(packet + marked >= 40);
                 if pair.state.cutting > before.cutting {
-                    let exact = f64::from(before.window) * (1.0 - f64::from(pair.state.alpha) / 131_072.0);
-                    prop_assert!((f64::from(pair.state.window) - exact).abs() <= 1.5);
+                    let kept = Exact::from(1) - Exact::over(pair.state.alpha, 1 << 17);
+                    let error = kept * before.window - pair.state.window;
+                    prop_assert!(error.abs() <= Exact::over(before.window, 1 << 17) + 1);
                 }
             }
-            prop_assert_eq!(packets, marked.min(40));
-            let got = f64::from(pair.state.alpha) / 65_536.0;
-            prop_assert!((got - alpha).abs() < 1e-3, "{got} {alpha}");
+            prop_assert_eq!(packets, marked);
+            let got = Exact::over(pair.state.alpha, 1 << 16);
+            prop_assert!((&got - &alpha).abs() < Exact::over(17, 1 << 15), "{got:?} {alpha:?}");
         }
     }
 }

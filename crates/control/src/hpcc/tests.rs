@@ -1,7 +1,9 @@
-//! HPCC against its algorithm in real numbers, and by hand.
+//! HPCC against its algorithm in exact arithmetic, and by hand.
 
 use super::*;
 use crate::event::PathId;
+use crate::exact::Exact;
+use alloc::vec::Vec;
 use proptest::prelude::*;
 use roci_units::{BitsPerSec, Instant};
 
@@ -11,41 +13,39 @@ fn law(preset: &str) -> Hpcc {
     Hpcc::new(Params::preset(preset, BitsPerSec::from_gbps(100)).expect("a preset"))
 }
 
-/// Algorithm 1 as it is printed, in real numbers of octets and nanoseconds.
-struct Exact {
-    w: f64,
-    wc: f64,
-    u: f64,
+/// Algorithm 1 as it is printed, of octets and nanoseconds.
+struct Printed {
+    w: Exact,
+    wc: Exact,
+    u: Exact,
     stage: u32,
     last: Vec<Hop>,
 }
 
-use alloc::vec::Vec;
-
-impl Exact {
+impl Printed {
     fn ack(&mut self, params: &Params, hops: &[Hop], update: bool) {
-        let t = params.base_rtt.as_secs_f64() * 1e9;
-        let (mut u, mut tau) = (0.0, 1.0);
+        let t = &Exact::nanos(params.base_rtt);
+        let (mut u, mut tau) = (Exact::default(), Exact::from(1));
         for (hop, last) in hops.iter().zip(&self.last) {
-            let octets_per_ns = f64::from(hop.rate_kbps) / 8e6;
-            let gap = f64::from(hop.at_ns.wrapping_sub(last.at_ns)).max(1.0);
-            let tx_rate = f64::from(hop.tx_bytes.wrapping_sub(last.tx_bytes)) / gap;
-            let queue = f64::from(hop.queue_bytes.min(last.queue_bytes));
+            let octets_per_ns = &Exact::over(hop.rate_kbps, 8_000_000);
+            let gap = hop.at_ns.wrapping_sub(last.at_ns).max(1);
+            let tx_rate = Exact::over(hop.tx_bytes.wrapping_sub(last.tx_bytes), gap);
+            let queue = Exact::from(hop.queue_bytes.min(last.queue_bytes));
             let inflight = queue / (octets_per_ns * t) + tx_rate / octets_per_ns;
             if inflight > u {
-                (u, tau) = (inflight, gap);
+                (u, tau) = (inflight, gap.into());
             }
         }
-        let tau = tau.min(t);
-        self.u = (1.0 - tau / t) * self.u + tau / t * u;
-        let eta = params.eta.as_f64();
+        let tau = &tau.min(t.clone());
+        self.u = (Exact::from(1) - tau / t) * &self.u + tau / t * u;
+        let eta = Exact::from(params.eta);
         let divides = self.u >= eta || self.stage >= params.max_stage;
-        let kept = if divides { self.wc / (self.u / eta) } else { self.wc };
-        let wmax = f64::from(LINK) * t / 8e6;
-        self.w = (kept + f64::from(params.w_ai)).clamp(f64::from(params.wmin), wmax);
+        let kept = if divides { &self.wc / (&self.u / eta) } else { self.wc.clone() };
+        let wmax = Exact::over(LINK, 8_000_000) * t;
+        self.w = (kept + params.w_ai).clamp(params.wmin.into(), wmax);
         if update {
             self.stage = if divides { 0 } else { self.stage + 1 };
-            self.wc = self.w;
+            self.wc = self.w.clone();
         }
         self.last = hops.to_vec();
     }
@@ -91,8 +91,9 @@ proptest! {
         let rates = [LINK, 4 * LINK, LINK / 4];
         let start: Vec<Hop> = rates.iter().map(|rate| hop(1_000, 5_000, 0, *rate)).collect();
         hear(&law, &mut state, &start, 1);
-        let w = f64::from(state.window);
-        let mut exact = Exact { w, wc: w, u: 1.0, stage: 0, last: start };
+        let w = &Exact::from(state.window);
+        let (aim, thousandth) = (Exact::over(95, 100), Exact::over(1, 1000));
+        let mut exact = Printed { w: w.into(), wc: w.into(), u: 1.into(), stage: 0, last: start };
         for (index, (gap, load, links)) in (0u32..).zip(&steps) {
             let gap = of_trip(*gap).clamp(1, 80_000_000);
             let hops: Vec<Hop> = exact.last.iter().zip(links).map(|(last, (queue, _))| {
@@ -103,18 +104,21 @@ proptest! {
             let sequence = 2 + index * 4;
             let update = passed(sequence, state.update_at);
             // Errors near η or of a stage would be the test's, not the law's: both take the law's.
-            exact.wc = f64::from(state.reference);
+            exact.wc = state.reference.into();
             exact.stage = state.stage;
-            let near = (exact.u - 0.95).abs() < 0.01;
-            let left = exact.u * f64::from(t) / f64::from(u32::MAX);
+            let near = |u: &Exact| (u - &aim).abs() < Exact::over(1, 100);
+            let was_near = near(&exact.u);
+            let left = &(&exact.u * t / u32::MAX);
             hear(&law, &mut state, &hops, sequence);
             exact.ack(law.params(), &hops, update);
-            let u = f64::from(state.utilisation) / f64::from(UNIT);
-            let told = exact.u.max(u) * f64::from(t) < f64::from(1 << 23);
-            prop_assert!(!told || (u - exact.u).abs() <= 1e-3 * exact.u.max(1.0) + left, "U {u} {}", exact.u);
-            let near = near || (exact.u - 0.95).abs() < 0.01;
-            let w = f64::from(state.window);
-            prop_assert!(near || !told || (w - exact.w).abs() <= (2e-3 + left / exact.u.max(1e-3)) * exact.w + 2.0, "W {w} {}", exact.w);
+            let u = Exact::over(state.utilisation, UNIT);
+            let told = exact.u.clone().max(u.clone()) * t < Exact::from(1 << 23);
+            let bound = &thousandth * exact.u.clone().max(1.into()) + left;
+            prop_assert!(!told || (&u - &exact.u).abs() <= bound, "U {u:?} {:?}", exact.u);
+            let bound = (&thousandth * 2 + left / exact.u.clone().max(thousandth.clone())) * &exact.w + 2;
+            let w = Exact::from(state.window);
+            let near = was_near || near(&exact.u);
+            prop_assert!(near || !told || (&w - &exact.w).abs() <= bound, "W {w:?} {:?}", exact.w);
             exact.u = u;
         }
     }

@@ -1,6 +1,7 @@
-//! NSCC against its rules in real numbers, and by hand.
+//! NSCC against its rules in exact arithmetic, and by hand.
 
 use super::*;
+use crate::exact::Exact;
 use proptest::prelude::*;
 use roci_units::Instant;
 
@@ -93,98 +94,103 @@ fn a_full_packet_made_longer_than_the_greatest_window_is_the_window() {
     assert_eq!(state.window, 4_096);
 }
 
-/// The rules in real numbers: octets and nanoseconds. What quick adapt compares are whole numbers here as there.
+/// The rules, of octets and nanoseconds. What quick adapt compares are whole numbers here as there.
 #[derive(Default)]
-struct Exact {
-    window: f64,
-    inc: f64,
-    received: f64,
-    avg: f64,
-    fi_count: f64,
+struct Printed {
+    window: Exact,
+    inc: Exact,
+    received: u32,
+    avg: Exact,
+    fi_count: u32,
     increasing: bool,
-    adjusted_at: f64,
-    decreased_at: f64,
+    adjusted_at: u64,
+    decreased_at: u64,
     /// The octets below which quick adapt takes the window down.
-    gate: f64,
-    achieved: f64,
+    gate: u32,
+    achieved: u32,
     /// When its period ends, once one has begun.
-    period: Option<f64>,
+    period: Option<u64>,
     asked: bool,
-    to_ignore: f64,
-    ignored: f64,
+    to_ignore: u32,
+    ignored: u32,
 }
 
-impl Exact {
+impl Printed {
     /// Whether quick adapt answers, so that nothing else does.
-    fn quick_adapt(&mut self, now: f64, in_flight: f64, loss: bool, ecn: bool, delay: f64) -> bool {
+    fn quick_adapt(&mut self, now: u64, in_flight: u32, loss: bool, ecn: bool, delay: u64) -> bool {
         if ecn && self.ignored < self.to_ignore {
-            (self.inc, self.received) = (0.0, 0.0);
+            (self.inc, self.received) = (Exact::default(), 0);
             return true;
         }
         if self.period.is_some_and(|end| now <= end) {
             return false;
         }
-        let asked = loss || self.asked || delay > 4.0 * 12_000.0;
+        let asked = loss || self.asked || delay > 4 * 12_000;
         let adapts = self.period.is_some() && asked && self.achieved < self.gate;
         if adapts {
-            self.window = self.achieved.max(f64::from(MSS));
-            (self.to_ignore, self.ignored, self.asked) = (in_flight, 0.0, false);
-            (self.inc, self.received) = (0.0, 0.0);
+            self.window = self.achieved.max(MSS).into();
+            (self.to_ignore, self.ignored, self.asked) = (in_flight, 0, false);
+            (self.inc, self.received) = (Exact::default(), 0);
         }
-        (self.achieved, self.period) = (0.0, Some(now + 24_000.0));
+        (self.achieved, self.period) = (0, Some(now + 24_000));
         adapts
     }
 
-    fn loss(&mut self, now: f64, in_flight: f64) {
+    fn loss(&mut self, now: u64, in_flight: u32) {
         self.asked = true;
-        if !self.quick_adapt(now, in_flight, true, true, 0.0) {
-            self.window = (self.window - f64::from(MSS)).max(f64::from(MSS));
+        if !self.quick_adapt(now, in_flight, true, true, 0) {
+            self.window = (&self.window - MSS).max(MSS.into());
         }
     }
 
-    fn ack(&mut self, now: f64, rtt: f64, ecn: bool, in_flight: f64) {
-        let (base, target, mss, a) = (12_000.0, 12_000.0, f64::from(MSS), 1.0);
-        let (wmax, acked, delay) = (225_000.0, f64::from(MSS), rtt - base);
+    /// `a` of the rules is one here.
+    fn ack(&mut self, now: u64, rtt: u64, ecn: bool, in_flight: u32) {
+        let (base, target, acked, delay) = (12_000, 12_000, MSS, rtt - 12_000);
         self.received += acked;
         self.achieved += acked;
         self.ignored += acked;
-        let new = if !ecn && delay > target { base * 0.25 } else { delay };
-        self.avg = 0.0125 * new + (1.0 - 0.0125) * self.avg;
+        let new = if !ecn && delay > target { base / 4 } else { delay };
+        self.avg = (Exact::from(new) + &self.avg * 79) / 80;
         if self.quick_adapt(now, in_flight, false, ecn, delay) {
             return;
         }
         if !ecn && delay >= target {
-            self.inc += 5.0 * mss * a * acked;
+            self.inc = Exact::from(5 * MSS) * acked + &self.inc;
         } else if !ecn {
-            if delay < 1_000.0 {
+            if delay < 1_000 {
                 self.fi_count += acked;
-                self.increasing |= self.fi_count > self.window;
+                self.increasing |= Exact::from(self.fi_count) > self.window;
             } else {
-                self.fi_count = 0.0;
-                self.increasing = false;
+                (self.increasing, self.fi_count) = (false, 0);
             }
             if self.increasing {
-                self.window += 0.25 * acked * a;
+                self.window = Exact::over(acked, 4) + &self.window;
             } else {
-                self.inc += 4.0 * a * mss / 12_000.0 * (target - delay) * acked;
+                self.inc = Exact::over(4 * MSS, 12_000) * (target - delay) * acked + &self.inc;
             }
         } else if delay >= target {
-            (self.increasing, self.fi_count) = (false, 0.0);
-            if self.avg > target && now - self.decreased_at > base {
-                self.window *= (1.0 - 0.8 * (self.avg - target) / self.avg).max(0.5);
+            (self.increasing, self.fi_count) = (false, 0);
+            if self.avg > target.into() && now - self.decreased_at > base {
+                let kept = Exact::from(1) - (&self.avg - target) / &self.avg * 4 / 5;
+                self.window = kept.max(Exact::over(1, 2)) * &self.window;
                 self.decreased_at = now;
             }
         }
-        self.window = self.window.clamp(mss, wmax);
-        if self.received > 8.0 * mss || now - self.adjusted_at > base {
-            self.window += self.inc / self.window;
+        self.bound();
+        if self.received > 8 * MSS || now - self.adjusted_at > base {
+            self.window = &self.inc / &self.window + &self.window;
             if now - self.adjusted_at >= base {
-                self.window += 0.15 * mss * a;
+                self.window = Exact::over(15 * MSS, 100) + &self.window;
                 self.adjusted_at = now;
             }
-            (self.inc, self.received) = (0.0, 0.0);
+            (self.inc, self.received) = (Exact::default(), 0);
         }
-        self.window = self.window.clamp(mss, wmax);
+        self.bound();
+    }
+
+    /// From a packet to what the link carries in 18 us. Its fraction would grow with each step.
+    fn bound(&mut self) {
+        self.window = self.window.cut().clamp(MSS.into(), 225_000.into());
     }
 }
 
@@ -206,28 +212,29 @@ proptest! {
         state.window = first;
         let mut now = 1 << 31;
         (state.adjusted_at, state.decreased_at) = (1 << 31, (1 << 31) - 100_000);
-        let mut exact = Exact {
-            window: f64::from(first),
-            adjusted_at: now as f64,
-            decreased_at: now as f64 - 100_000.0,
-            gate: f64::from(225_000u32 >> qa_gate),
-            ..Exact::default()
+        let mut exact = Printed {
+            window: first.into(),
+            adjusted_at: now,
+            decreased_at: now - 100_000,
+            gate: 225_000 >> qa_gate,
+            ..Printed::default()
         };
         for (gap, rtt, ecn, in_flight, loss) in events {
             now += gap;
             let event = Event { in_flight, ..ack(now, rtt, ecn) };
             if loss {
                 hear(&law, &mut state, &Event { class: Class::LOSS, ..event });
-                exact.loss(now as f64, in_flight.into());
+                exact.loss(now, in_flight);
             } else {
                 hear(&law, &mut state, &event);
-                exact.ack(now as f64, rtt as f64, ecn, in_flight.into());
+                exact.ack(now, rtt, ecn, in_flight);
             }
-            let got = f64::from(state.window);
+            let got = state.window;
             // A comparison at its very edge may fall the other way.
-            prop_assume!((exact.fi_count - exact.window).abs() > 2_000.0 && (exact.avg - 12_000.0).abs() > 5.0);
-            prop_assert!((got - exact.window).abs() <= exact.window / 200.0 + 200.0, "{got} {}", exact.window);
-            prop_assert!((f64::from(state.avg_delay) / 16.0 - exact.avg).abs() <= exact.avg * 1e-3 + 5.0);
+            let apart = |one: &Exact, other: u32, least: u32| (one - other).abs() > least.into();
+            prop_assume!(apart(&exact.window, exact.fi_count, 2_000) && apart(&exact.avg, 12_000, 5));
+            prop_assert!((&exact.window - got).abs() <= &exact.window / 200 + 200, "{got} {:?}", exact.window);
+            prop_assert!((&exact.avg - Exact::over(state.avg_delay, 16)).abs() <= &exact.avg / 1_000 + 5);
         }
     }
 }
@@ -238,19 +245,15 @@ fn a_window_on_an_empty_path_has_each_acknowledgement_add_a_quarter() {
     let mut state = law.connect(LINK);
     (state.window, state.adjusted_at) = (20 * MSS, 1_000_000);
     let mut exact =
-        Exact { window: f64::from(20 * MSS), adjusted_at: 1e6, gate: 28_125.0, ..Exact::default() };
+        Printed { window: (20 * MSS).into(), adjusted_at: 1_000_000, gate: 28_125, ..Printed::default() };
     let mut windows = alloc::vec::Vec::new();
     for n in 0..60 {
         // Delays below a microsecond, but for one, after which a window has to pass anew.
         let rtt = if n == 30 { 13_000 } else { 12_500 };
         hear(&law, &mut state, &ack(1_000_000 + n * 10, rtt, false));
-        exact.ack((1_000_000 + n * 10) as f64, rtt as f64, false, 0.0);
-        assert!(
-            (f64::from(state.window) - exact.window).abs() < 20.0,
-            "{n}: {} {}",
-            state.window,
-            exact.window
-        );
+        exact.ack(1_000_000 + n * 10, rtt, false, 0);
+        let error = (&exact.window - state.window).abs();
+        assert!(error < 20.into(), "{n}: {} {:?}", state.window, exact.window);
         windows.push(state.window);
     }
     let quarters = windows.windows(2).filter(|pair| pair[1] - pair[0] == MSS / 4).count();

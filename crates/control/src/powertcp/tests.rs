@@ -1,6 +1,7 @@
-//! PowerTCP and θ-PowerTCP against their algorithms in real numbers, and by hand.
+//! PowerTCP and θ-PowerTCP against their algorithms in exact arithmetic, and by hand.
 
 use super::*;
+use crate::exact::Exact;
 use alloc::vec::Vec;
 use proptest::prelude::*;
 use roci_units::{BitsPerSec, Instant};
@@ -23,46 +24,46 @@ fn theta() -> ThetaPowerTcp {
     theta_of("nsdi22", Ratio::new(1, 2))
 }
 
-/// Both algorithms as they are printed, in real numbers of octets and nanoseconds.
-struct Exact {
-    w: f64,
-    old: f64,
-    power: f64,
+/// Both algorithms as they are printed, of octets and nanoseconds.
+struct Printed {
+    w: Exact,
+    old: Exact,
+    power: Exact,
 }
 
-impl Exact {
-    fn smooth(&mut self, params: &Params, power: f64, dt: f64) {
-        let t = params.base_rtt.as_secs_f64() * 1e9;
-        let dt = dt.min(t);
-        self.power = (self.power * (t - dt) + power * dt) / t;
+impl Printed {
+    fn smooth(&mut self, params: &Params, power: &Exact, dt: u64) {
+        let t = &Exact::nanos(params.base_rtt);
+        let dt = &Exact::from(dt).min(t.clone());
+        self.power = (&self.power * (t - dt) + power * dt) / t;
     }
 
     fn int(&mut self, params: &Params, last: &[Hop], hops: &[Hop]) {
-        let t = params.base_rtt.as_secs_f64() * 1e9;
-        let (mut norm, mut dt) = (0.0, 1.0);
+        let t = &Exact::nanos(params.base_rtt);
+        let (mut norm, mut dt) = (Exact::default(), 1);
         for (hop, last) in hops.iter().zip(last) {
-            let gap = f64::from(hop.at_ns.wrapping_sub(last.at_ns));
-            let b = f64::from(hop.rate_kbps) / 8e6;
-            let growth = (f64::from(hop.queue_bytes) - f64::from(last.queue_bytes)) / gap;
-            let current = growth + f64::from(hop.tx_bytes.wrapping_sub(last.tx_bytes)) / gap;
-            let voltage = f64::from(hop.queue_bytes) + b * t;
+            let gap = hop.at_ns.wrapping_sub(last.at_ns);
+            let b = &Exact::over(hop.rate_kbps, 8_000_000);
+            let growth = (Exact::from(hop.queue_bytes) - last.queue_bytes) / gap;
+            let current = growth + Exact::over(hop.tx_bytes.wrapping_sub(last.tx_bytes), gap);
+            let voltage = Exact::from(hop.queue_bytes) + b * t;
             let power = current * voltage / (b * b * t);
             if power > norm {
-                (norm, dt) = (power, gap);
+                (norm, dt) = (power, gap.into());
             }
         }
-        self.smooth(params, norm, dt);
+        self.smooth(params, &norm, dt);
     }
 
     /// Γ divides as the law has it there: cut at 2⁻¹⁶, which of a Γ of 2⁻⁹ is a part in 128.
     fn update(&mut self, params: &Params) {
-        let gamma = params.gamma.as_f64();
-        let carried = f64::from(LINK) / 8.0 * params.base_rtt.as_secs_f64() * 1e3;
-        let beta = carried / f64::from(params.flows);
-        let power = (self.power * f64::from(ONE)).floor() / f64::from(ONE);
-        let aim = self.old / (power / params.eta.as_f64()) + beta;
-        let w = gamma * aim + (1.0 - gamma) * self.w;
-        self.w = w.clamp(f64::from(params.wmin), carried + beta);
+        let gamma = &Exact::from(params.gamma);
+        let carried = Exact::over(LINK, 8_000_000) * Exact::nanos(params.base_rtt);
+        let beta = &carried / params.flows;
+        let power = (&self.power * ONE).floor() / ONE;
+        let aim = &self.old / (power / Exact::from(params.eta)) + &beta;
+        let w = gamma * aim + (Exact::from(1) - gamma) * &self.w;
+        self.w = w.clamp(params.wmin.into(), carried + beta);
     }
 }
 
@@ -94,8 +95,9 @@ fn measure(law: &ThetaPowerTcp, state: &mut ThetaState, (at, rtt): (u64, u64), s
     law.on_event(state, &event, &mut Outcome::unchanged(Credit::FREE, Instant::NEVER));
 }
 
-fn as_f64(power: u32) -> f64 {
-    f64::from(power) / f64::from(UNIT)
+/// Whether `got` is the window to a part in five hundred, and two octets.
+fn is_near(got: u32, window: &Exact) -> bool {
+    (window - got).abs() <= window / 500 + 2
 }
 
 proptest! {
@@ -117,8 +119,8 @@ proptest! {
         let mut last: Vec<Hop> =
             [LINK, 4 * LINK, LINK / 4].map(|rate| hop(1_000, 5_000, of_trip(90_000), rate)).to_vec();
         hear(&law, &mut state, &last, 1);
-        let w = f64::from(state.window.window);
-        let mut exact = Exact { w, old: w, power: 1.0 };
+        let w = || Exact::from(state.window.window);
+        let mut exact = Printed { w: w(), old: w(), power: 1.into() };
         for (index, (gap, load, moves)) in (0u32..).zip(&steps) {
             let gap = of_trip(*gap).clamp(1, 80_000_000);
             let hops: Vec<Hop> = last.iter().zip(moves).map(|(last, by)| {
@@ -129,17 +131,18 @@ proptest! {
             }).collect();
             let sequence = 2 + index * 4;
             // That errors add up over windows would be the test's doing: each step begins with the law's words.
-            (exact.w, exact.old) = (f64::from(state.window.window), f64::from(state.window.old));
-            exact.power = as_f64(state.window.power);
-            let left = exact.power * f64::from(t) / f64::from(u32::MAX);
+            (exact.w, exact.old) = (state.window.window.into(), state.window.old.into());
+            exact.power = Exact::over(state.window.power, UNIT);
+            let left = &exact.power * t / u32::MAX;
             hear(&law, &mut state, &hops, sequence);
             exact.int(&law.params, &last, &hops);
-            let power = as_f64(state.window.power);
-            prop_assert!(exact.power > 7.0 || (power - exact.power).abs() <= 1e-3 * exact.power.max(1.0) + left, "Γ {power} {}", exact.power);
+            let power = Exact::over(state.window.power, UNIT);
+            let bound = exact.power.clone().max(1.into()) / 1000 + left;
+            prop_assert!(exact.power > 7.into() || (&power - &exact.power).abs() <= bound, "Γ {power:?} {:?}", exact.power);
             exact.power = power;
             exact.update(&law.params);
-            let w = f64::from(state.window.window);
-            prop_assert!((w - exact.w).abs() <= 2e-3 * exact.w + 2.0, "W {w} {}", exact.w);
+            let w = state.window.window;
+            prop_assert!(is_near(w, &exact.w), "W {w} {:?}", exact.w);
             last = hops;
         }
     }
@@ -154,31 +157,30 @@ proptest! {
         let mut at = 1_000_000;
         for (index, (gap, rtt)) in (0u32..).zip(steps) {
             at += gap;
-            let mut exact = Exact {
-                w: state.window.window.into(), old: state.window.old.into(), power: as_f64(state.window.power),
-            };
+            let power = Exact::over(state.window.power, UNIT);
+            let mut exact = Printed { w: state.window.window.into(), old: state.window.old.into(), power };
             let (before, update) = (state, passed(3 * index, state.window.update_at));
             measure(&law, &mut state, (at, rtt), 3 * index);
             if before.rtt == 0 {
                 continue;
             }
             // Beyond what dt allows a round trip to change by, it changes by that.
-            let (gap, rtt) = (gap as f64, rtt as f64);
-            let mut gradient = (rtt - f64::from(before.rtt)) / gap;
-            if gap > 13_000.0 {
-                gradient = gradient.clamp(-1.0, 1.0);
+            let mut gradient = (Exact::from(rtt) - before.rtt) / gap;
+            if gap > 13_000 {
+                gradient = gradient.clamp((-1).into(), 1.into());
             }
-            let current = (gradient + 1.0).max(f64::from(floor) / 2.0);
-            exact.smooth(&law.params, current * rtt / 13_000.0, gap);
-            exact.power = exact.power.max(0.0);
-            let power = as_f64(state.window.power);
-            prop_assert!((power - exact.power).abs() <= 2e-3 * exact.power.max(1.0), "Γ {power} {}", exact.power);
+            let current = (gradient + 1).max(Exact::over(floor, 2));
+            exact.smooth(&law.params, &(current * rtt / 13_000), gap);
+            exact.power = exact.power.max(Exact::default());
+            let power = Exact::over(state.window.power, UNIT);
+            let bound = exact.power.clone().max(1.into()) / 500;
+            prop_assert!((&power - &exact.power).abs() <= bound, "Γ {power:?} {:?}", exact.power);
             if update {
-                exact.power = power.max(1.0 / 1024.0);
+                exact.power = power.max(Exact::over(1, 1024));
                 exact.update(&law.params);
             }
-            let w = f64::from(state.window.window);
-            prop_assert!((w - exact.w).abs() <= 2e-3 * exact.w + 2.0, "W {w} {}", exact.w);
+            let w = state.window.window;
+            prop_assert!(is_near(w, &exact.w), "W {w} {:?}", exact.w);
         }
     }
 
@@ -238,7 +240,7 @@ fn a_queue_that_grows_is_answered_before_it_is_long() {
         let mut state = law.connect(LINK);
         hear(&law, &mut state, &[hop(1_000, 0, 20_000 - grown, LINK)], 1);
         hear(&law, &mut state, &[hop(14_000, CARRIED, 20_000, LINK)], 2);
-        as_f64(state.window.power)
+        f64::from(state.window.power) / f64::from(UNIT)
     };
     // The voltage of 20 000 octets is 1.123; 16 250 more came than went.
     assert!((power(0) - 1.123).abs() < 0.002, "{}", power(0));
@@ -255,7 +257,7 @@ fn a_queue_that_nothing_arrives_at_counts_as_half_a_link_but_without_the_floor_a
             let at = index * 1_000;
             measure(&law, &mut state, (1_000_000 + at, 60_000 - at), 1);
         }
-        as_f64(state.window.power)
+        f64::from(state.window.power) / f64::from(UNIT)
     };
     // Half of what some three base round trips stand for.
     assert!((1.2..1.8).contains(&power(Ratio::new(1, 2))), "{}", power(Ratio::new(1, 2)));

@@ -1,24 +1,25 @@
-//! Swift against its algorithm in real numbers, and by hand.
+//! Swift against its algorithm in exact arithmetic, roots to 2⁻¹²⁸, and by hand.
 
 use super::*;
+use crate::exact::Exact;
 use proptest::prelude::*;
 use roci_units::Instant;
 
 const LINK: u32 = 100_000_000;
 const MSS: u32 = 1024;
 
-fn packets(cwnd: u32) -> f64 {
-    f64::from(cwnd) / 65_536.0
+fn packets(cwnd: u32) -> Exact {
+    Exact::over(cwnd, 1 << 16)
 }
 
 /// The target delay in nanoseconds as equations 1 to 4 have it.
-fn target(p: &Params, cwnd: f64, hops: u32) -> f64 {
-    let nanos = |span: Span| span.as_secs_f64() * 1e9;
-    let root = |ratio: Ratio| ratio.as_f64().sqrt();
-    let alpha = nanos(p.fs_range) / (1.0 / root(p.fs_min_cwnd) - 1.0 / root(p.fs_max_cwnd));
-    let beta = -alpha / root(p.fs_max_cwnd);
-    let scaling = (alpha / cwnd.sqrt() + beta).min(nanos(p.fs_range)).max(0.0);
-    nanos(p.base_target) + f64::from(hops) * nanos(p.per_hop) + scaling
+fn target(p: &Params, cwnd: &Exact, hops: u32) -> Exact {
+    let [least, most] = [p.fs_min_cwnd, p.fs_max_cwnd].map(|cwnd| Exact::over(1, Exact::from(cwnd).root()));
+    let range = Exact::nanos(p.fs_range);
+    let alpha = &range / (least - &most);
+    let beta = -(&alpha * most);
+    let scaling = (alpha / cwnd.root() + beta).min(range).max(Exact::default());
+    Exact::nanos(p.base_target) + Exact::nanos(p.per_hop) * hops + scaling
 }
 
 fn hear(law: &Swift, state: &mut State, class: Class, now_ns: u64, rtt_ns: u64, timeout: bool) -> Outcome {
@@ -38,9 +39,9 @@ proptest! {
     fn the_target_is_the_papers_to_a_part_in_three_hundred(cwnd in 655u32..(300 << 16), hops in 0u32..8) {
         for preset in PRESETS {
             let law = Swift::new(Params::preset(preset).expect("a preset"));
-            let exact = target(law.params(), packets(cwnd), hops);
-            let got = f64::from(law.target_delay(cwnd, hops));
-            prop_assert!((got - exact).abs() <= exact / 300.0 + 2.0, "{preset} {cwnd}: {got} {exact}");
+            let exact = target(law.params(), &packets(cwnd), hops);
+            let got = law.target_delay(cwnd, hops);
+            prop_assert!((&exact - got).abs() <= &exact / 300 + 2, "{preset} {cwnd}: {got} {exact:?}");
         }
     }
 
@@ -52,16 +53,23 @@ proptest! {
     ) {
         let law = Swift::new(Params::preset("htsim").expect("a preset"));
         let state = State { cwnd, target: law.target_delay(cwnd, 1), ..law.connect(LINK) };
-        let (mut after, target) = (state, f64::from(state.target));
+        let (mut after, target) = (state, Exact::from(state.target));
         hear(&law, &mut after, Class::ACK, 1 << 30, delay, false);
-        if (delay as f64) >= target {
-            let d = delay as f64;
-            let exact = packets(cwnd) * (1.0 - 0.8 * (d - target) / d).max(0.5);
-            prop_assert!((packets(after.cwnd) - exact.max(0.01)).abs() <= packets(cwnd) / 5_000.0 + 1e-4);
+        let delay = Exact::from(delay);
+        if delay >= target {
+            let kept = Exact::from(1) - (&delay - target) / delay * 4 / 5;
+            let exact = packets(cwnd) * kept.max(Exact::over(1, 2));
+            let bound = packets(cwnd) / 5_000 + Exact::over(1, 10_000);
+            prop_assert!((packets(after.cwnd) - exact.max(Exact::over(1, 100))).abs() <= bound);
         } else {
             prop_assert!(after.cwnd >= cwnd);
         }
     }
+}
+
+proptest! {
+    // Sums of fractions take their time.
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// Growth by steps: never more than one step behind the sum of `ai·acked/cwnd`, and never ahead of it by more than
     /// the steps' own second order.
@@ -72,10 +80,11 @@ proptest! {
         state.target = law.target_delay(first, 1);
         let mut exact = packets(first);
         for ack in 0..acks {
-            exact += 1.0 / exact;
+            // Fractions grow with each step.
+            exact = (&exact + Exact::over(1, &exact)).cut();
             hear(&law, &mut state, Class::ACK, 1_000_000 + u64::from(ack) * 100, 2_000, false);
             let got = packets(state.cwnd);
-            prop_assert!(got <= exact + 0.5 && got + 1.6 >= exact, "{got} {exact}");
+            prop_assert!(got <= &exact + Exact::over(1, 2) && &got + Exact::over(8, 5) >= exact, "{got:?} {exact:?}");
         }
     }
 }
