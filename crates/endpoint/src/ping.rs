@@ -353,6 +353,9 @@ impl<'a> Talk<'a> {
                 return Ok(told);
             }
             self.next()?;
+            // All that we asked has ended, so nothing tells of a peer that is gone. While a READ is under way its retries do; and the kernel's
+            // Soft-RoCE refuses one that is asked for again once a WRITE without octets came behind it (docs/guide/interop.md).
+            self.alive.ask(&self.end.qp)?;
         }
     }
 
@@ -376,7 +379,6 @@ impl<'a> Talk<'a> {
                 if self.connection.has_left() {
                     return Err(PingError::Left(self.done));
                 }
-                self.alive.ask(&self.end.qp)?;
                 return Ok(None);
             }
             Err(error) => return Err(error.into()),

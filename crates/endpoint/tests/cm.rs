@@ -12,7 +12,7 @@ use roci_wire::Layout;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const WAIT: Duration = Duration::from_secs(20);
 
@@ -386,6 +386,39 @@ fn pings_go_to_and_fro() {
         let client = ping::run(&pings(Some("127.0.0.32:7174"), "127.0.0.31"), &Notes::default());
         assert_eq!(client.unwrap(), 50);
         assert_eq!(server.join().unwrap(), 50);
+    });
+}
+
+#[test]
+fn a_server_of_pings_asks_for_no_sign_of_life_while_something_else_of_it_is_not_answered() {
+    let notes = Notes::default();
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| ping::run(&pings(None, "127.0.3.7"), &notes));
+        until("the server waits", || notes.waiting.load(Ordering::SeqCst) > 0);
+        let device = Device::open("127.0.3.8".parse().unwrap()).unwrap();
+        let (manager, pd) = (ConnectionManager::new(&device).unwrap(), device.alloc_pd());
+        let cq = device.create_cq().unwrap();
+        let qp = pd.create_qp(&cq, &cq).access(Access::ALL).build().unwrap();
+        let region = pd.reg_mr(vec![0; 64], Access::ALL).unwrap();
+        let to = "127.0.3.7:7174".parse().unwrap();
+        let connection = manager.connect(&qp, to, &ConnParam::default()).unwrap();
+        let first = qp.query().unwrap().receive_psn;
+        // Where our text is. The server READs it, and SENDs that it has it, which nothing here takes for longer than it waits before it asks.
+        let RemoteMemory { address, rkey } = region.remote();
+        let told = [&address.to_be_bytes()[..], &rkey.to_be_bytes(), &64u32.to_be_bytes()].concat();
+        qp.post_send(SendWr::send_inline(&told)).unwrap();
+        assert!(cq.wait(WAIT).unwrap().is_ok());
+        std::thread::sleep(Duration::from_millis(1500));
+        qp.post_recv(RecvWr::new(region.buffer(0..64).unwrap())).unwrap();
+        assert!(cq.wait(WAIT).unwrap().is_ok());
+        let now = || SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        let begin = now();
+        std::thread::sleep(Duration::from_millis(100));
+        let taken = qp.query().unwrap().receive_psn;
+        // After a second of silence from here on it may ask.
+        assert!(taken == first.plus(2) || now() - begin > Duration::from_millis(900), "{taken:?} {first:?}");
+        connection.disconnect();
+        assert_eq!(server.join().unwrap().unwrap(), 0, "a client that leaves has had enough");
     });
 }
 
