@@ -12,6 +12,7 @@ FAULTS = {
     "duplication": "netem duplicate 2%",
     "reordering": "netem delay 1ms reorder 2%",
     "all-faults": "netem delay 1ms reorder 1% loss 1% duplicate 1%",
+    "heavy-loss": "netem loss 10%",
 }
 """What netem does in the guest, in both directions."""
 
@@ -40,8 +41,11 @@ TESTS += ["write-bw-q4", "write-bw-b", "send-bw-b", "write-bw-cm", "send-bw-cm",
 MORE = ["send-bw-q4", "read-bw-q4", "atomic-bw-q4", "read-bw-b", "atomic-bw-b", "read-bw-cm", "atomic-bw-cm"]
 MORE += ["write-lat-cm", "send-lat-cm", "read-lat-cm"]
 """The same options with the other verbs, in the whole matrix alone."""
-FAULTED = ["rping", "write-bw-q4", "send-bw-b", "read-bw", "atomic-bw", "write-lat"]
-"""Those that run over a path with faults, `verify` apart, which does with each kind of them."""
+EACH = ["loss", "duplication", "reordering", "all-faults"]
+FAULTED = ["rping", "write-bw-q4", "send-bw-b", "read-bw", "atomic-bw", "write-lat", "c-rc-pingpong", "c-read-bw"]
+"""Those that run over a path with all faults; `verify` does with each."""
+SET_UP = ["rping", "c-ucmatose"]
+"""Those over a path that loses much of what connects and disconnects them. Not c-rping: its server waits for a farewell that the guest says once."""
 UNRELIABLE = ["write-bw-uc", "send-bw-uc", "write-lat-uc", "send-lat-uc"]
 OF_C = [f"c-{test}" for test in ["write-bw", "send-bw", "read-bw", "atomic-bw", "send-lat", "send-lat-ud", "write-bw-cm", "rping"]]
 OF_C += ["c-ucmatose", "c-udaddy", "c-rc-pingpong", "c-ud-pingpong", "c-uc-pingpong", "c-write-bw-uc", "c-send-lat-uc", "c-windows"]
@@ -60,10 +64,12 @@ def matrix():
         for ip, test, way in itertools.product([4, 6], UNRELIABLE + OF_C, WAYS):
             if ip == 4 or not test.endswith("-cm"):
                 yield Cell(kernel, ip, 1500, test, way)
-        for mtu, fault, ip, way in itertools.product([1500, 9000], FAULTS, [4, 6], WAYS):
+        for mtu, fault, ip, way in itertools.product([1500, 9000], EACH, [4, 6], WAYS):
             yield Cell(kernel, ip, mtu, "verify", way, fault)
         for test, ip, way in itertools.product(FAULTED, [4, 6], WAYS):
             yield Cell(kernel, ip, 1500, test, way, "all-faults")
+        for test, ip, way in itertools.product(SET_UP, [4, 6], WAYS):
+            yield Cell(kernel, ip, 1500, test, way, "heavy-loss")
         for fault, way in itertools.product(["loss", "duplication"], WAYS):
             yield Cell(kernel, 4, 1500, "c-windows", way, fault)
 

@@ -145,7 +145,7 @@ def ping(ours):
     def run(bench, cell):
         here, there = guests.OURS[cell.ip], guests.GUESTS[cell.ip]
         # A kernel that asks for a connection tells both ends to wait two seconds for an acknowledgement.
-        pings = PINGS // 10 if cell.fault else PINGS
+        pings = PINGS // {"": 1, "all-faults": 10, "heavy-loss": 100}[cell.fault]
         words = [bench.binaries / "roci", "ping"] if ours == "roci" else bench.preloaded(cell, "rping")
         if cell.direction == "to-guest":
             task = bench.guest.start(f"rping -s -a {there} -C {pings} -V", LIMIT)
