@@ -516,7 +516,7 @@ fn options_that_do_not_go_together_are_refused() {
     let of = |verb, metric| Options::new(Test { verb, metric });
     let inline = Some(u32::try_from(INLINE_MAX).unwrap() + 1);
     let wrong = [
-        of(Verb::Atomic { swap: false }, Metric::Latency),
+        Options { size: 4, ..of(Verb::Atomic { swap: false }, Metric::Latency) },
         Options { queue_pairs: 2, ..of(Verb::Send, Metric::Latency) },
         Options { size: 0, ..of(Verb::Send, Metric::Bandwidth) },
         Options { iterations: 4, ..of(Verb::Send, Metric::Bandwidth) },
@@ -531,6 +531,7 @@ fn options_that_do_not_go_together_are_refused() {
         Options { service: Service::Ud, ..of(Verb::Send, Metric::Bandwidth) },
         unreliable(of(Verb::Read, Metric::Latency)),
         unreliable(of(Verb::Atomic { swap: false }, Metric::Bandwidth)),
+        unreliable(of(Verb::Atomic { swap: true }, Metric::Latency)),
         unreliable(Options { all_sizes: true, ..of(Verb::Send, Metric::Latency) }),
         unreliable(Options { window: Some(1 << 18), ..of(Verb::Write, Metric::Bandwidth) }),
         unreliable(Options {
@@ -539,7 +540,9 @@ fn options_that_do_not_go_together_are_refused() {
         }),
     ];
     for options in wrong {
-        let done = perf::run(&options, &Notes::default());
+        // What is not refused is a server, and would wait for ever.
+        let stopped = Notes { stop: AtomicBool::new(true), ..Notes::default() };
+        let done = perf::run(&options, &stopped);
         assert!(matches!(done, Err(PerfError::Options(_))), "{options:?}");
     }
 }
