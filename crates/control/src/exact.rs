@@ -59,7 +59,7 @@ macro_rules! from {
     )*};
 }
 
-from!(u32 i32 u64 i64 usize);
+from!(u32 i32 u64);
 
 impl From<Ratio> for Exact {
     fn from(it: Ratio) -> Self {
